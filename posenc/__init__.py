@@ -1,0 +1,40 @@
+"""Positional encoding for Transformers, from the formula to rotary embeddings.
+
+Every function follows the same conventions: arrays are ``(..., seq_len, d_model)``, positions are
+real numbers of any shape, angles are formed in float64, and inputs are never changed.
+"""
+
+from posenc.attention import equivariance_gap, self_attention, softmax
+from posenc.learned import LearnedPositions, lookup, lookup_gradient
+from posenc.rotary import relative_errors, rope, rope_scores
+from posenc.rotation import position_kernel, rotation_matrix, shift_encoding, shift_matrix
+from posenc.sinusoidal import (
+    add_positions,
+    inverse_frequencies,
+    sinusoidal_encoding,
+    sinusoidal_table,
+    wavelengths,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "LearnedPositions",
+    "add_positions",
+    "equivariance_gap",
+    "inverse_frequencies",
+    "lookup",
+    "lookup_gradient",
+    "position_kernel",
+    "relative_errors",
+    "rope",
+    "rope_scores",
+    "rotation_matrix",
+    "self_attention",
+    "shift_encoding",
+    "shift_matrix",
+    "sinusoidal_encoding",
+    "sinusoidal_table",
+    "softmax",
+    "wavelengths",
+]

@@ -1,0 +1,149 @@
+"""Self-attention and the symmetry that makes it blind to order (chapter 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posenc import _validate as validate
+
+
+def softmax(scores: ArrayLike, axis: int = -1) -> NDArray[np.floating]:
+    """Turn scores into weights that are positive and sum to one along an axis.
+
+    The largest score of each slice is subtracted first, which changes no weight and keeps the
+    exponential from overflowing.
+
+    Parameters
+    ----------
+    scores : array_like
+        Real scores of any shape; ``-inf`` stands for a forbidden entry.
+    axis : int, default -1
+        The axis along which the weights sum to one.
+
+    Returns
+    -------
+    ndarray
+        Weights of the same shape; floats keep their dtype, integers become float64.
+
+    Raises
+    ------
+    TypeError
+        If the scores are not real numbers.
+
+    References
+    ----------
+    Vaswani et al. (2017), "Attention Is All You Need", section 3.2.1.
+
+    Examples
+    --------
+    >>> softmax([0.0, 0.0, 1000.0]).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    scores = validate.tensor(scores, "scores")
+    weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return weights / weights.sum(axis=axis, keepdims=True)
+
+
+def self_attention(
+    x: ArrayLike, w_q: ArrayLike, w_k: ArrayLike, w_v: ArrayLike, *, causal: bool = False
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Let every row of a sequence look at every other row.
+
+    Parameters
+    ----------
+    x : (..., n, d_model) array_like
+        A sequence of n token vectors, or a batch of them.
+    w_q, w_k : (d_model, d_k) array_like
+        Projections to queries and keys.
+    w_v : (d_model, d_v) array_like
+        Projection to values.
+    causal : bool, default False
+        Whether row t may look only at rows 0..t.
+
+    Returns
+    -------
+    output : (..., n, d_v) ndarray
+        The values, averaged with the weights.
+    weights : (..., n, n) ndarray
+        Row i holds how much token i looks at each token; rows sum to one.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` and the projections do not fit together.
+
+    References
+    ----------
+    Vaswani et al. (2017), "Attention Is All You Need", sections 3.2.1 and 3.2.3.
+
+    Examples
+    --------
+    >>> x = np.eye(3)
+    >>> output, weights = self_attention(x, np.eye(3), np.eye(3), np.eye(3), causal=True)
+    >>> weights.round(2).tolist()
+    [[1.0, 0.0, 0.0], [0.36, 0.64, 0.0], [0.26, 0.26, 0.47]]
+    """
+    x = validate.tensor(x, "x", min_ndim=2)
+    w_q, w_k, w_v = (
+        validate.tensor(w, name, min_ndim=2)
+        for w, name in ((w_q, "w_q"), (w_k, "w_k"), (w_v, "w_v"))
+    )
+    for w, name in ((w_q, "w_q"), (w_k, "w_k"), (w_v, "w_v")):
+        validate.same_axis(w.shape[-2], x.shape[-1], f"first axis of {name} must be d_model")
+    validate.same_axis(w_k.shape[-1], w_q.shape[-1], "last axis of w_k must be that of w_q")
+
+    queries, keys, values = x @ w_q, x @ w_k, x @ w_v
+    scores = queries @ np.swapaxes(keys, -1, -2) / np.sqrt(keys.shape[-1])
+    if causal:
+        length = x.shape[-2]
+        scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
+    weights = softmax(scores)
+    return weights @ values, weights
+
+
+def equivariance_gap(
+    function: Callable[[NDArray], ArrayLike], x: ArrayLike, permutation: ArrayLike
+) -> float:
+    """Measure how far a function is from commuting with a permutation of rows.
+
+    Parameters
+    ----------
+    function : callable
+        Takes an (n, d) array and returns one (n, ...) array.
+    x : (n, d) array_like
+        The input, one row for each position.
+    permutation : (n,) array_like of int
+        Each of 0..n-1 once: row i of the permuted input is row ``permutation[i]`` of ``x``.
+
+    Returns
+    -------
+    float
+        Largest absolute difference of ``function(x[permutation])`` and
+        ``function(x)[permutation]``: zero, up to rounding, for an equivariant function.
+
+    Raises
+    ------
+    ValueError
+        If ``permutation`` is none, or the function's output does not have n rows.
+
+    References
+    ----------
+    Zaheer et al. (2017), "Deep Sets", section 2.1.
+
+    Examples
+    --------
+    >>> x = np.arange(6.0).reshape(3, 2)
+    >>> equivariance_gap(np.tanh, x, [1, 2, 0])
+    0.0
+    >>> equivariance_gap(lambda rows: np.cumsum(rows, axis=0), x, [1, 2, 0])
+    8.0
+    """
+    x = validate.tensor(x, "x", min_ndim=2)
+    permutation = validate.permutation(permutation, len(x))
+    permuted_first = np.asarray(function(x[permutation]))
+    permuted_last = np.asarray(function(x.copy()))
+    validate.same_axis(len(permuted_last), len(x), "rows of the function's output")
+    return float(np.abs(permuted_first - permuted_last[permutation]).max())

@@ -1,0 +1,176 @@
+"""What an exercise is made of: cases, criteria, misconceptions, variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+Draw = Callable[[np.random.Generator], "Sequence[Case]"]
+
+
+class Failure(Exception):  # noqa: N818 - a finding about the student's work, not an error of ours
+    """What is wrong with a candidate, in lines that a student reads."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def require(condition: object, *lines: str) -> None:
+    """Raise :class:`Failure` with these lines unless the condition holds."""
+    if not condition:
+        raise Failure(*lines)
+
+
+@dataclass(frozen=True)
+class Case:
+    """The arguments of one call."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def case(*args: Any, **kwargs: Any) -> Case:
+    """Write a case the way its call is written."""
+    return Case(args, kwargs)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One thing that earns points, on cases that everybody sees and on cases drawn when graded.
+
+    ``kind`` is "value" (equal to the reference), "property" (``test`` holds), "refusal" (a
+    ValueError or IndexError) or "unchanged" (arguments are left as they were).
+    ``visible`` makes its cases anew at each call, so that nobody can change a shared array.
+    """
+
+    name: str
+    points: float
+    kind: Literal["value", "property", "refusal", "unchanged"]
+    visible: Callable[[], Sequence[Case]]
+    drawn: Draw
+    test: Callable[..., None] | None = None
+
+
+def values(
+    name: str, points: float, *, visible: Callable[[], Sequence[Case]], drawn: Draw
+) -> Criterion:
+    """Ask for the reference's values."""
+    return Criterion(name, points, "value", visible, drawn)
+
+
+def holds(
+    name: str,
+    points: float,
+    test: Callable[..., None],
+    *,
+    visible: Callable[[], Sequence[Case]],
+    drawn: Draw,
+) -> Criterion:
+    """Ask for a property.
+
+    ``test`` is called as ``test(candidate, *args, **kwargs)`` with a candidate that returns
+    arrays of the reference's shape; it raises :class:`Failure` (see :func:`require`).
+    """
+    return Criterion(name, points, "property", visible, drawn, test)
+
+
+def refuses(
+    name: str, points: float, *, visible: Callable[[], Sequence[Case]], drawn: Draw
+) -> Criterion:
+    """Ask for a ValueError or an IndexError."""
+    return Criterion(name, points, "refusal", visible, drawn)
+
+
+def leaves_unchanged(
+    name: str, points: float, *, visible: Callable[[], Sequence[Case]], drawn: Draw
+) -> Criterion:
+    """Ask that the arrays passed in hold the same numbers afterwards."""
+    return Criterion(name, points, "unchanged", visible, drawn)
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A wrong idea as an executable implementation that differs from a right one by that idea."""
+
+    name: str
+    function: Callable[..., Any]
+    explanation: str
+    section: str
+
+
+class Misconceptions(list[Misconception]):
+    """A catalogue that is filled by a decorator above each wrong implementation."""
+
+    def idea(self, name: str, explanation: str, section: str) -> Callable[[Callable], Callable]:
+        """Add the decorated function; the explanation completes "Recognised: ..."."""
+
+        def add(function: Callable) -> Callable:
+            self.append(Misconception(name, function, explanation, section))
+            return function
+
+        return add
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One graded function: everything that the notebook, the book and the grader know of it.
+
+    ``reference`` holds the right values, ``section`` is the label of the book's section to read,
+    ``difficulty`` and ``importance`` go from 1 to 5, ``minutes`` is a range such as "5-10".
+    Values are right within ``atol + rtol * |expected|``. ``variants`` are other right
+    implementations, which the checks must accept.
+    """
+
+    reference: Callable[..., Any]
+    assignment: str
+    section: str
+    difficulty: int
+    importance: int
+    minutes: str
+    criteria: tuple[Criterion, ...]
+    misconceptions: tuple[Misconception, ...]
+    variants: dict[str, Callable[..., Any]]
+    atol: float = 1e-6
+    rtol: float = 1e-6
+
+    @property
+    def name(self) -> str:
+        """The function's name, which is the exercise's."""
+        return self.reference.__name__
+
+    @property
+    def points(self) -> float:
+        """The most that can be earned."""
+        return sum(criterion.points for criterion in self.criteria)
+
+    @property
+    def summary(self) -> str:
+        """First line of the reference's docstring."""
+        return (self.reference.__doc__ or "").strip().splitlines()[0]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One notebook of exercises, and the pages of the book that go with it."""
+
+    name: str
+    title: str
+    minutes: str
+    pages: tuple[str, ...]
+
+    @property
+    def chapter(self) -> int:
+        """The chapter's number, which starts the name."""
+        return int(self.name.split("-")[0])
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the book that a report can point to."""
+
+    page: str
+    title: str

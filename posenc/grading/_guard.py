@@ -1,0 +1,229 @@
+"""Running a student's function: bounded in time, silent, and kept off the answers.
+
+Nothing here exists on POSIX alone; it works in a notebook on Windows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import random
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+import posenc
+from posenc import exercises
+
+PACKAGE = Path(posenc.__file__).parent
+# The modules that hold each chapter's references, in the order of the chapters.
+CHAPTER_MODULES = {
+    1: ("attention",),
+    2: ("sinusoidal",),
+    3: ("rotation",),
+    4: ("learned", "rotary"),
+}
+
+
+class CallFault(Exception):  # noqa: N818 - a finding about the student's work, not an error of ours
+    """A call that did not return: ``kind`` names what happened in the report's words."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class _TooSlow(BaseException):
+    """Raised inside a call that used up its time."""
+
+
+class _OffLimits(BaseException):
+    """Raised inside a call that reaches for a function it is asked to write."""
+
+
+class _Discard(io.TextIOBase):
+    """A text stream that keeps nothing, however much is printed."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+@dataclass
+class Guard:
+    """Limits for the calls of one judgement.
+
+    Attributes
+    ----------
+    exercise : Exercise or None
+        Whose answers are off limits; None lifts that ban, for functions of our own.
+    call_seconds, total_seconds : float
+        Time for one call, and for all calls together.
+    """
+
+    exercise: exercises.Exercise | None
+    call_seconds: float = 5.0
+    total_seconds: float = 20.0
+    _spent: float = 0.0
+
+    def call(self, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call the function; raise :class:`CallFault` if it does not return."""
+        left = min(self.call_seconds, self.total_seconds - self._spent)
+        if left <= 0:
+            raise CallFault("too slow", f"no time was left after {self.total_seconds:g} seconds")
+        watch = _Watch(self.exercise)
+        args = tuple(watch.permit(value) for value in args)
+        kwargs = {name: watch.permit(value) for name, value in kwargs.items()}
+        started = monotonic()
+        try:
+            with _quiet(), _deadline(left) if self.exercise else contextlib.nullcontext(), watch:
+                return function(*args, **kwargs)
+        except _TooSlow:
+            raise CallFault("too slow", f"still running after {left:.3g} seconds") from None
+        except _OffLimits as error:
+            raise CallFault("calls the reference", str(error)) from None
+        except NotImplementedError:
+            raise CallFault("not written yet", "its cell raises NotImplementedError") from None
+        except MemoryError:
+            raise CallFault("out of memory", "it asked for more memory than there is") from None
+        except SystemExit:
+            raise CallFault("crash", "it calls exit") from None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            text = str(error).strip().splitlines()
+            shown = f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__
+            raise CallFault("crash", shown) from error
+        finally:
+            self._spent += monotonic() - started
+
+
+class _Watch:
+    """While active, a call to an answer raises; functions passed in as arguments may do so."""
+
+    def __init__(self, exercise: exercises.Exercise | None) -> None:
+        self._files, self._allowed = _answers(exercise) if exercise else (frozenset(), frozenset())
+        self._previous: Any = None
+        self._caught: str | None = None
+
+    def permit(self, value: Any) -> Any:
+        """Wrap a function that we pass in, so that it may use what the candidate may not."""
+        if not self._files or not callable(value) or isinstance(value, type):
+            return value
+
+        def permitted(*args: Any, **kwargs: Any) -> Any:
+            with lifted():
+                return value(*args, **kwargs)
+
+        permitted.__name__ = getattr(value, "__name__", "function")
+        return permitted
+
+    def __enter__(self) -> None:
+        self._previous = sys.getprofile()
+        if self._files:
+            sys.setprofile(self._profile)
+
+    def __exit__(self, *_: object) -> None:
+        if self._files:
+            sys.setprofile(self._previous)
+        if self._caught:
+            # Also where the candidate swallowed the exception.
+            raise _OffLimits(self._caught)
+
+    def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename in self._files and code not in self._allowed:
+            self._caught = f"it calls posenc's {code.co_name}, which is what you are asked to write"
+            raise _OffLimits(self._caught)
+
+
+@contextlib.contextmanager
+def lifted() -> Iterator[None]:
+    """Let the answers be called for a while, by functions of ours that a candidate was given."""
+    profile = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profile)
+
+
+def _answers(exercise: exercises.Exercise) -> tuple[frozenset[str], frozenset[CodeType]]:
+    """Return the files whose functions are off limits, and the functions in them that are not."""
+    chapter = exercises.ASSIGNMENTS[exercise.assignment].chapter
+    files = {
+        str(PACKAGE / f"{module}.py")
+        for number, modules in CHAPTER_MODULES.items()
+        if number >= chapter
+        for module in modules
+    }
+    files |= {str(path) for path in (PACKAGE / "exercises").glob("ch*.py")}
+    allowed = {
+        other.reference.__code__
+        for other in exercises.EXERCISES.values()
+        if exercises.ASSIGNMENTS[other.assignment].chapter < chapter
+    }
+    return frozenset(files), frozenset(allowed)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Discard prints and warnings, which cost a student nothing."""
+    sink = _Discard()
+    with (
+        contextlib.redirect_stdout(sink),
+        contextlib.redirect_stderr(sink),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    """Raise ``_TooSlow`` in this thread once the time is up."""
+    thread = ctypes.c_ulong(threading.get_ident())
+    set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    lock, finished = threading.Lock(), threading.Event()
+
+    def interrupt() -> None:
+        # Again and again, for code that swallows every exception.
+        while not finished.wait(0.2 if fired else seconds):
+            with lock:
+                if not finished.is_set():
+                    fired.append(True)
+                    set_exception(thread, ctypes.py_object(_TooSlow))
+
+    fired: list[bool] = []
+    timer = threading.Thread(target=interrupt, daemon=True)
+    timer.start()
+    try:
+        yield
+    finally:
+        with lock:
+            finished.set()
+            if fired:
+                set_exception(thread, None)
+
+
+@contextlib.contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Leave Python's and NumPy's global generators as they were."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()  # noqa: NPY002 - the global state is what is kept
+    try:
+        yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002

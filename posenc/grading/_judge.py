@@ -1,0 +1,296 @@
+"""Judging a function on the criteria of its exercise, and recognising misconceptions."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from posenc.exercises import Case, Criterion, Exercise, Failure, Misconception
+from posenc.grading._guard import CallFault, Guard, random_state_kept
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one call did: its value or the kind of fault, and whether arguments changed."""
+
+    value: Any = None
+    fault: str | None = None
+    changed: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a function did on one criterion."""
+
+    criterion: Criterion
+    failure: Failure | None
+    case: Case | None
+    fault: CallFault | None
+    observations: tuple[Observation, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return self.failure is None
+
+
+def judge(
+    exercise: Exercise, function: Callable, *, seed: str | int | None = None, guard: Guard
+) -> list[Result]:
+    """Judge a function on the visible cases, or on those drawn from a seed."""
+    with random_state_kept():
+        return [
+            _judge_criterion(exercise, criterion, function, cases, guard)
+            for criterion, cases in zip(exercise.criteria, draw_cases(exercise, seed), strict=True)
+        ]
+
+
+def draw_cases(exercise: Exercise, seed: str | int | None) -> list[Sequence[Case]]:
+    """Return the cases of each criterion: the visible ones, or those that a seed draws."""
+    if seed is None:
+        return [criterion.visible() for criterion in exercise.criteria]
+    digest = hashlib.sha256(f"{seed}/{exercise.name}".encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest, "big"))
+    return [criterion.drawn(rng) for criterion in exercise.criteria]
+
+
+def earned(results: Sequence[Result]) -> float:
+    """Return the points: none unless at least one value check passes."""
+    if not any(result.passed and result.criterion.kind == "value" for result in results):
+        return 0.0
+    return sum(result.criterion.points for result in results if result.passed)
+
+
+def recognise(
+    exercise: Exercise, results: Sequence[Result], *, seed: str | int | None
+) -> list[Misconception]:
+    """Return the misconceptions whose wrong behaviour this is.
+
+    A misconception is recognised where it fails and the candidate does the very same there. If
+    some explain everything that is wrong, only these are returned.
+    """
+    failing = {index for index, result in enumerate(results) if not result.passed}
+    explained: dict[str, set[int]] = {}
+    for misconception in exercise.misconceptions:
+        guard = Guard(None, call_seconds=1.0, total_seconds=5.0)
+        wrong = judge(exercise, misconception.function, seed=seed, guard=guard)
+        wrong_at = {index for index, result in enumerate(wrong) if not result.passed}
+        same = all(_same_observations(exercise, results[index], wrong[index]) for index in wrong_at)
+        if wrong_at and wrong_at <= failing and same:
+            explained[misconception.name] = wrong_at
+    best = [
+        name
+        for name, indices in explained.items()
+        if not any(indices < others for others in explained.values())
+    ]
+    return [
+        misconception for misconception in exercise.misconceptions if misconception.name in best
+    ]
+
+
+def _judge_criterion(
+    exercise: Exercise,
+    criterion: Criterion,
+    function: Callable,
+    cases: Sequence[Case],
+    guard: Guard,
+) -> Result:
+    """Run every case, so that functions can be compared call by call; keep the first failure."""
+    observations: list[Observation] = []
+    first: tuple[Failure, Case, CallFault | None] | None = None
+    for each in cases:
+        candidate = _Candidate(exercise, function, guard, observations)
+        try:
+            _CHECKS[criterion.kind](exercise, criterion, candidate, each)
+        except Failure as failure:
+            first = first or (failure, each, None)
+        except CallFault as fault:
+            first = first or (_fault_failure(fault), each, fault)
+    failure, failing_case, fault = first or (None, None, None)
+    return Result(criterion, failure, failing_case, fault, tuple(observations))
+
+
+class _Candidate:
+    """The function under test: calls get copies of the arguments, and are written down."""
+
+    def __init__(
+        self,
+        exercise: Exercise,
+        function: Callable,
+        guard: Guard,
+        observations: list[Observation],
+    ) -> None:
+        self._exercise, self._function = exercise, function
+        self._guard, self._observations = guard, observations
+
+    def raw(self, case: Case) -> Any:
+        """Call and return whatever comes back."""
+        args, kwargs = copy.deepcopy((case.args, case.kwargs))
+        try:
+            value = self._guard.call(self._function, args, kwargs)
+        except CallFault as fault:
+            self._observations.append(Observation(fault=fault.kind))
+            raise
+        changed = not _identical((args, kwargs), (case.args, case.kwargs))
+        self._observations.append(Observation(value=value, changed=changed))
+        return value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call and return float64 arrays of the reference's shape."""
+        case = Case(args, kwargs)
+        expected = self._exercise.reference(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+        return _shaped(self.raw(case), expected)
+
+
+def _check_value(
+    exercise: Exercise, _criterion: Criterion, candidate: _Candidate, case: Case
+) -> None:
+    expected = exercise.reference(*copy.deepcopy(case.args), **copy.deepcopy(case.kwargs))
+    compare(candidate.raw(case), expected, atol=exercise.atol, rtol=exercise.rtol)
+
+
+def _check_property(
+    _exercise: Exercise, criterion: Criterion, candidate: _Candidate, case: Case
+) -> None:
+    assert criterion.test is not None
+    criterion.test(candidate, *case.args, **case.kwargs)
+
+
+def _check_refusal(
+    _exercise: Exercise, _criterion: Criterion, candidate: _Candidate, case: Case
+) -> None:
+    try:
+        candidate.raw(case)
+    except CallFault as fault:
+        if isinstance(fault.__cause__, ValueError | IndexError):
+            return
+        raise
+    raise Failure("expected a ValueError or an IndexError, but the call returned")
+
+
+def _check_unchanged(
+    _exercise: Exercise, _criterion: Criterion, candidate: _Candidate, case: Case
+) -> None:
+    candidate.raw(case)
+    if candidate._observations[-1].changed:
+        raise Failure("changes its input: the array passed in holds other numbers afterwards")
+
+
+_CHECKS: dict[str, Callable[..., None]] = {
+    "value": _check_value,
+    "property": _check_property,
+    "refusal": _check_refusal,
+    "unchanged": _check_unchanged,
+}
+
+
+def compare(got: Any, expected: Any, *, atol: float, rtol: float) -> None:
+    """Raise :class:`Failure` with the place and the size of the first difference."""
+    if isinstance(expected, tuple):
+        got = _parts(got, len(expected))
+        for index, (part, wanted) in enumerate(zip(got, expected, strict=True)):
+            try:
+                compare(part, wanted, atol=atol, rtol=rtol)
+            except Failure as failure:
+                raise Failure(f"value {index + 1} of {len(expected)}: {failure}") from None
+        return
+    array, wanted = _shaped(got, expected), np.asarray(expected)
+    close = np.isclose(array, wanted, atol=atol, rtol=rtol, equal_nan=True)
+    if close.all():
+        return
+    nan = np.isnan(array) & ~np.isnan(wanted)
+    with np.errstate(invalid="ignore"):
+        largest = np.abs(array - wanted)[~np.isnan(array - wanted)].max(initial=0.0)
+    first = tuple(int(index) for index in np.argwhere(~close)[0])
+    at = f" at {list(first)}" if first else ""
+    raise Failure(
+        f"first difference{at}: expected {wanted[first]:.6g}, got {array[first]:.6g}; "
+        + (f"{nan.sum()} entries are nan; " if nan.any() else "")
+        + f"largest error {largest:.3g}; {(~close).sum()} of {close.size} entries differ"
+    )
+
+
+def _parts(got: Any, count: int) -> Sequence[Any]:
+    if not isinstance(got, tuple | list) or len(got) != count:
+        raise Failure(f"expected {count} values, got {_described(got)}")
+    return got
+
+
+def _shaped(got: Any, expected: Any) -> Any:
+    """Return what came back as float64 arrays of the expected shape, or say what it is."""
+    if isinstance(expected, tuple):
+        parts = _parts(got, len(expected))
+        return tuple(_shaped(part, wanted) for part, wanted in zip(parts, expected, strict=True))
+    wanted = np.asarray(expected)
+    if got is None:
+        raise Failure("expected an array, got None: is there a `return`?")
+    try:
+        array = np.asarray(got)
+    except Exception:
+        raise Failure(f"expected an array of shape {wanted.shape}, got {_described(got)}") from None
+    if array.dtype.kind not in "iuf":
+        raise Failure(f"expected real numbers, got dtype {array.dtype} ({_described(got)})")
+    if array.shape != wanted.shape:
+        raise Failure(f"expected shape {wanted.shape}, got shape {array.shape}")
+    return array.astype(np.float64)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _fault_failure(fault: CallFault) -> Failure:
+    return Failure(f"{fault.kind}: {fault}")
+
+
+def _identical(first: Any, second: Any) -> bool:
+    if isinstance(first, tuple | list):
+        return len(first) == len(second) and all(map(_identical, first, second))
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(_identical(first[k], second[k]) for k in first)
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
+    return callable(first) or bool(first == second)
+
+
+def _same_observations(exercise: Exercise, candidate: Result, wrong: Result) -> bool:
+    if len(candidate.observations) != len(wrong.observations):
+        return False
+    pairs = zip(candidate.observations, wrong.observations, strict=True)
+    if candidate.criterion.kind == "refusal":
+        return all((one.fault is None) == (two.fault is None) for one, two in pairs)
+    return all(_same(exercise, one, two) for one, two in pairs)
+
+
+def _same(exercise: Exercise, one: Observation, two: Observation) -> bool:
+    if one.fault or two.fault:
+        return one.fault == two.fault
+    if one.changed != two.changed:
+        return False
+    return _equal_values(exercise, one.value, two.value)
+
+
+def _equal_values(exercise: Exercise, one: Any, two: Any) -> bool:
+    if isinstance(two, tuple):
+        return (
+            isinstance(one, tuple | list)
+            and len(one) == len(two)
+            and all(
+                _equal_values(exercise, first, second)
+                for first, second in zip(one, two, strict=True)
+            )
+        )
+    try:
+        compare(one, two, atol=exercise.atol, rtol=exercise.rtol)
+    except Failure:
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""What a student reads after a check: at most six lines, the same in HTML and in text."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from posenc.exercises import ASSIGNMENTS, SECTIONS, Case, Misconception
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a check.
+
+    Attributes
+    ----------
+    name : str
+        The function that was checked.
+    points, max_points : float
+        What was earned, and the most that can be.
+    misconceptions : tuple of str
+        Names of the wrong ideas that were recognised.
+    lines : tuple of str
+        The report, line by line.
+    mode : {'visible', 'practice', 'graded'}
+        Visible cases, cases drawn from the public practice seed, or from the course's seed.
+    """
+
+    name: str
+    points: float
+    max_points: float
+    misconceptions: tuple[str, ...]
+    lines: tuple[str, ...]
+    mode: Literal["visible", "practice", "graded"] = "visible"
+
+    @property
+    def passed(self) -> bool:
+        """Whether all points were earned."""
+        return self.points == self.max_points
+
+    @property
+    def text(self) -> str:
+        """The report as plain text."""
+        return "\n".join(self.lines)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        colour = "#2e8540" if self.passed else "#b45309"
+        first, *rest = (html.escape(line) for line in self.lines)
+        body = "".join(f"<div>{line}</div>" for line in rest)
+        return (
+            f'<div class="posenc-report" style="border-left: 4px solid {colour}; '
+            f'padding: 0.2em 0.8em; overflow-wrap: anywhere"><strong>{first}</strong>{body}</div>'
+        )
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        # nbgrader reads a graded cell's points from its plain text; people read the HTML.
+        plain = self.text if self.mode == "visible" else f"{self.points:g}"
+        return {"text/plain": plain, "text/html": self._repr_html_()}
+
+
+def points_text(points: float) -> str:
+    """Return "1 point", "2.5 points"."""
+    return f"{points:g} point{'' if points == 1 else 's'}"
+
+
+def call_text(name: str, case: Case) -> str:
+    """Return a call as a person would write it; arrays of more than 8 numbers by their shape."""
+    parts = [_shown(value) for value in case.args]
+    parts += [f"{key}={_shown(value)}" for key, value in case.kwargs.items()]
+    return f"{name}({', '.join(parts)})"
+
+
+def reading(label: str) -> str:
+    """Return where in the book to read."""
+    section = SECTIONS[label]
+    chapter = next(a.chapter for a in ASSIGNMENTS.values() if section.page in a.pages)
+    return f'Read chapter {chapter}, "{section.title}" ({section.page}.html#{label}).'
+
+
+def recognised(misconceptions: Sequence[Misconception]) -> str:
+    """Return the recognised ideas in one line."""
+    ideas = "; or ".join(f"{item.name} - {item.explanation}" for item in misconceptions)
+    return f"Recognised: {ideas}."
+
+
+def _shown(value: Any) -> str:
+    if callable(value):
+        return getattr(value, "__name__", "function")
+    if isinstance(value, str | bool | int):
+        return repr(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    array = np.asarray(value)
+    if array.size <= 8 and array.ndim <= 2:
+        return str(np.round(array, 4).tolist())
+    return f"array of shape {array.shape}"
