@@ -12,49 +12,46 @@ LAYOUTS = ("interleaved", "half")
 
 def real_array(value: ArrayLike, name: str) -> NDArray[np.float64]:
     """Return ``value`` as float64 after checking that it holds finite real numbers."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must be a rectangular array of real numbers") from None
-    if array.dtype.kind == "O" and all(_is_real(item) for item in array.flat):
-        array = array.astype(np.float64)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    array = array.astype(np.float64)
+    array = _numbers(value, name).astype(np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got nan or infinity")
     return array
 
 
-def tensor(value: ArrayLike, name: str, *, min_ndim: int = 0) -> NDArray[np.floating]:
+def tensor(
+    value: ArrayLike, name: str, *, min_ndim: int = 0, ndim: int | None = None
+) -> NDArray[np.floating]:
     """Return ``value`` as a floating array: floats keep their dtype, integers become float64."""
-    array = np.asarray(value)
-    if array.dtype.kind in "iu":
-        array = array.astype(np.float64)
+    array = _numbers(value, name)
     if array.dtype.kind != "f":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        array = array.astype(np.float64)
+    if ndim is not None and array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} axes, got shape {array.shape}")
     if array.ndim < min_ndim:
         raise ValueError(f"{name} must have at least {min_ndim} axes, got shape {array.shape}")
     return array
 
 
-def integer(value: int, name: str, *, minimum: int) -> int:
+def integer(value: int, name: str, *, minimum: int, maximum: int | None = None) -> int:
     """Return ``value`` as an int of at least ``minimum``; bool is refused."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+    if not _is_integer(value):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    if maximum is not None and value > maximum:
+        raise ValueError(f"{name} must be at most {maximum}, got {value}")
     return int(value)
 
 
-def integers(value: ArrayLike, name: str) -> NDArray[np.int64]:
-    """Return ``value`` as int64; floats are refused even where they are whole."""
-    array = np.asarray(value)
+def integers(value: ArrayLike, name: str) -> NDArray:
+    """Return ``value`` as an array of integers; floats are refused even where they are whole."""
+    array = _rectangular(value, name)
     if array.size == 0:
         return array.astype(np.int64)
-    if array.dtype.kind not in "iu":
+    huge = array.dtype.kind == "O" and all(_is_integer(item) for item in array.flat)
+    if array.dtype.kind not in "iu" and not huge:
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
-    return array.astype(np.int64)
+    return array
 
 
 def even_size(value: int, name: str = "d_model") -> int:
@@ -71,7 +68,10 @@ def scalar(value: float, name: str) -> float:
     """Return ``value`` as a finite float; bool, strings and arrays are refused."""
     if not _is_real(value):
         raise TypeError(f"{name} must be a real number, got {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = np.inf
     if not np.isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
     return number
@@ -87,7 +87,7 @@ def positive(value: float, name: str) -> float:
 
 def layout_name(value: str) -> str:
     """Return ``value`` if it names a known layout."""
-    if value not in LAYOUTS:
+    if not isinstance(value, str) or value not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {value!r}")
     return value
 
@@ -100,14 +100,23 @@ def floating_dtype(value: object, name: str = "dtype") -> np.dtype:
     return dtype
 
 
+def output(array: NDArray, shape: tuple[int, ...], name: str = "out") -> NDArray[np.floating]:
+    """Return ``array`` if a floating result of ``shape`` can be written into it."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be an array, got {type(array).__name__}")
+    same_shape(array.shape, shape, name)
+    floating_dtype(array.dtype, f"{name}.dtype")
+    if not array.flags.writeable:
+        raise ValueError(f"{name} must be writeable, got a read-only array")
+    return array
+
+
 def permutation(value: ArrayLike, size: int) -> NDArray[np.int64]:
     """Return ``value`` as an index array that holds each of ``0..size-1`` once."""
     array = integers(value, "permutation")
     if array.shape != (size,) or not np.array_equal(np.sort(array), np.arange(size)):
-        raise ValueError(
-            f"permutation must hold each of 0..{size - 1} once, got {np.asarray(value).tolist()}"
-        )
-    return array
+        raise ValueError(f"permutation must hold each of 0..{size - 1} once, got {array.tolist()}")
+    return array.astype(np.int64)
 
 
 def same_axis(found: int, expected: int, what: str) -> None:
@@ -132,6 +141,16 @@ def broadcasts(found: tuple[int, ...], expected: tuple[int, ...], name: str) -> 
         raise ValueError(f"{name} of shape {found} do not broadcast to {expected}")
 
 
+def leading_axes(first: tuple[int, ...], second: tuple[int, ...], names: str) -> None:
+    """Raise unless the axes before the last two broadcast."""
+    try:
+        np.broadcast_shapes(first[:-2], second[:-2])
+    except ValueError:
+        raise ValueError(
+            f"leading axes of {names} do not broadcast: got shapes {first} and {second}"
+        ) from None
+
+
 def non_empty(array: NDArray, name: str) -> NDArray:
     """Return ``array`` if it holds at least one number."""
     if array.size == 0:
@@ -139,11 +158,37 @@ def non_empty(array: NDArray, name: str) -> NDArray:
     return array
 
 
-def rows(positions: NDArray[np.int64], length: int, what: str) -> None:
-    """Raise ``IndexError`` where a position lies outside a table of ``length`` rows."""
+def vector(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return ``value`` as float64 with exactly one axis and at least one number."""
+    array = non_empty(real_array(value, name), name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one axis, got shape {array.shape}")
+    return array
+
+
+def matrix(value: ArrayLike, name: str, *, square: bool = False) -> NDArray[np.float64]:
+    """Return ``value`` as float64 with exactly two axes, of one length if ``square``."""
+    array = non_empty(real_array(value, name), name)
+    if array.ndim != 2 or (square and array.shape[0] != array.shape[1]):
+        expected = "be square" if square else "have two axes"
+        raise ValueError(f"{name} must {expected}, got shape {array.shape}")
+    return array
+
+
+def pair_indices(value: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Return ``value`` as the indices of some of ``count`` pairs of dimensions."""
+    array = non_empty(integers(value, "pairs"), "pairs")
+    if array.ndim != 1 or array.min() < 0 or array.max() >= count:
+        raise ValueError(f"pairs must be a list from 0..{count - 1}, got {array.tolist()}")
+    return array.astype(np.int64)
+
+
+def rows(positions: NDArray, length: int, what: str) -> NDArray[np.int64]:
+    """Return integer ``positions`` as int64 if each is a row of a table of ``length`` rows."""
     if positions.size and (positions.min() < 0 or positions.max() >= length):
         outside = positions[(positions < 0) | (positions >= length)].flat[0]
         raise IndexError(f"{what} has rows 0..{length - 1}, got position {outside}")
+    return positions.astype(np.int64)
 
 
 def aligned_positions(
@@ -171,6 +216,29 @@ def aligned_positions(
             f"expected ({length},) or something that broadcasts to {expected}"
         )
     return array
+
+
+def _rectangular(value: ArrayLike, name: str) -> NDArray:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a rectangular array of numbers") from None
+
+
+def _numbers(value: ArrayLike, name: str) -> NDArray:
+    array = _rectangular(value, name)
+    if array.dtype.kind == "O" and all(_is_real(item) for item in array.flat):
+        try:
+            array = array.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} must be finite, got an integer beyond float64") from None
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    return array
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
 
 
 def _is_real(value: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -43,7 +44,7 @@ def softmax(scores: ArrayLike, axis: int = -1) -> NDArray[np.floating]:
     [0.0, 0.0, 1.0]
     """
     scores = validate.tensor(scores, "scores")
-    weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    weights = np.exp(scores - scores.max(axis=axis, keepdims=True, initial=-np.inf))
     return weights / weights.sum(axis=axis, keepdims=True)
 
 
@@ -88,15 +89,15 @@ def self_attention(
     """
     x = validate.tensor(x, "x", min_ndim=2)
     w_q, w_k, w_v = (
-        validate.tensor(w, name, min_ndim=2)
-        for w, name in ((w_q, "w_q"), (w_k, "w_k"), (w_v, "w_v"))
+        validate.tensor(w, name, ndim=2) for w, name in ((w_q, "w_q"), (w_k, "w_k"), (w_v, "w_v"))
     )
     for w, name in ((w_q, "w_q"), (w_k, "w_k"), (w_v, "w_v")):
         validate.same_axis(w.shape[-2], x.shape[-1], f"first axis of {name} must be d_model")
     validate.same_axis(w_k.shape[-1], w_q.shape[-1], "last axis of w_k must be that of w_q")
+    d_k = validate.integer(w_k.shape[-1], "last axis of w_k", minimum=1)
 
     queries, keys, values = x @ w_q, x @ w_k, x @ w_v
-    scores = queries @ np.swapaxes(keys, -1, -2) / np.sqrt(keys.shape[-1])
+    scores = queries @ np.swapaxes(keys, -1, -2) / math.sqrt(d_k)
     if causal:
         length = x.shape[-2]
         scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
@@ -142,8 +143,13 @@ def equivariance_gap(
     8.0
     """
     x = validate.tensor(x, "x", min_ndim=2)
+    x = validate.non_empty(x, "x")
     permutation = validate.permutation(permutation, len(x))
-    permuted_first = np.asarray(function(x[permutation]))
-    permuted_last = np.asarray(function(x.copy()))
-    validate.same_axis(len(permuted_last), len(x), "rows of the function's output")
+
+    def output(rows: NDArray) -> NDArray:
+        result = validate.tensor(function(rows), "the function's output", min_ndim=1)
+        validate.same_axis(len(result), len(x), "rows of the function's output")
+        return result
+
+    permuted_first, permuted_last = output(x[permutation]), output(x.copy())
     return float(np.abs(permuted_first - permuted_last[permutation]).max())

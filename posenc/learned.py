@@ -39,9 +39,8 @@ def lookup(table: ArrayLike, positions: ArrayLike) -> NDArray[np.floating]:
     >>> lookup([[1.0, 2.0], [3.0, 4.0]], [1, 1, 0]).tolist()
     [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
     """
-    table = validate.tensor(table, "table", min_ndim=2)
-    positions = validate.integers(positions, "positions")
-    validate.rows(positions, len(table), "table")
+    table = validate.tensor(table, "table", ndim=2)
+    positions = validate.rows(validate.integers(positions, "positions"), len(table), "table")
     return table[positions]
 
 
@@ -81,10 +80,9 @@ def lookup_gradient(
     >>> lookup_gradient([0, 2, 2], [[1.0, 1.0], [2.0, 3.0], [4.0, 5.0]], 4).tolist()
     [[1.0, 1.0], [0.0, 0.0], [6.0, 8.0], [0.0, 0.0]]
     """
-    positions = validate.integers(positions, "positions")
     upstream = validate.tensor(upstream, "upstream", min_ndim=1)
     max_len = validate.integer(max_len, "max_len", minimum=1)
-    validate.rows(positions, max_len, "table")
+    positions = validate.rows(validate.integers(positions, "positions"), max_len, "table")
     validate.broadcasts(positions.shape, upstream.shape[:-1], "positions")
     gradient = np.zeros((max_len, upstream.shape[-1]), upstream.dtype)
     # Unlike `gradient[positions] += ...`, which keeps one of several repeated rows.
@@ -101,8 +99,8 @@ class LearnedPositions:
         Number of positions; there are no others.
     d_model : int
         Number of dimensions.
-    rng : numpy.random.Generator, optional
-        Source of the initial values; a fixed seed where it is left out.
+    rng : numpy.random.Generator or int, optional
+        Source of the initial values, or its seed; seed 0 where it is left out.
     scale : float, default 0.02
         Standard deviation of the initial values.
 
@@ -126,19 +124,43 @@ class LearnedPositions:
         self,
         max_len: int,
         d_model: int,
-        rng: np.random.Generator | None = None,
+        rng: np.random.Generator | int | None = None,
         scale: float = 0.02,
     ) -> None:
         max_len = validate.integer(max_len, "max_len", minimum=1)
         d_model = validate.integer(d_model, "d_model", minimum=1)
         scale = validate.positive(scale, "scale")
-        rng = np.random.default_rng(0) if rng is None else rng
+        rng = np.random.default_rng(0 if rng is None else rng)
         self.table = scale * rng.standard_normal((max_len, d_model))
 
     def lookup(self, positions: ArrayLike) -> NDArray[np.floating]:
-        """Return the rows of :func:`posenc.lookup`."""
+        """Return the rows of the table at the given positions.
+
+        Parameters
+        ----------
+        positions : array_like of int
+            Positions of any shape, as in :func:`posenc.lookup`.
+
+        Returns
+        -------
+        (..., d_model) ndarray
+            A copy of the rows: ``positions.shape + (d_model,)``.
+        """
         return lookup(self.table, positions)
 
     def gradient(self, positions: ArrayLike, upstream: ArrayLike) -> NDArray[np.floating]:
-        """Return the gradient of :func:`posenc.lookup_gradient`."""
+        """Return the gradient of a loss with respect to the table.
+
+        Parameters
+        ----------
+        positions : (..., n) array_like of int
+            The positions that were looked up.
+        upstream : (..., n, d_model) array_like
+            Gradient with respect to the rows, as in :func:`posenc.lookup_gradient`.
+
+        Returns
+        -------
+        (max_len, d_model) ndarray
+            Repeated positions add up, rows that were not looked up are zero.
+        """
         return lookup_gradient(positions, upstream, len(self.table))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -101,7 +102,7 @@ def rope_scores(
     Raises
     ------
     ValueError
-        If the last axes differ or positions do not fit.
+        If the last axes differ, leading axes do not broadcast, or positions do not fit.
 
     References
     ----------
@@ -120,9 +121,10 @@ def rope_scores(
     validate.same_axis(
         keys.shape[-1], queries.shape[-1], "last axis of keys must be that of queries"
     )
+    validate.leading_axes(queries.shape, keys.shape, "queries and keys")
     rotated_queries = rope(queries, query_positions, base=base)
     rotated_keys = rope(keys, key_positions, base=base)
-    return rotated_queries @ np.swapaxes(rotated_keys, -1, -2) / np.sqrt(queries.shape[-1])
+    return rotated_queries @ np.swapaxes(rotated_keys, -1, -2) / math.sqrt(queries.shape[-1])
 
 
 def relative_errors(
@@ -161,7 +163,8 @@ def relative_errors(
     Raises
     ------
     ValueError
-        If ``q`` and ``k`` are not vectors of one length, or offsets or shifts are empty.
+        If ``q`` and ``k`` are not vectors of one length, offsets or shifts are empty, or the
+        function changes the shape of its input.
 
     References
     ----------
@@ -175,16 +178,21 @@ def relative_errors(
     (True, 6.88)
     """
     q, k = validate.tensor(q, "q"), validate.tensor(k, "k")
-    validate.same_shape(k.shape, (q.size,), "k")
     validate.same_shape(q.shape, (q.size,), "q")
+    validate.same_shape(k.shape, (q.size,), "k")
     offsets = validate.non_empty(validate.real_array(offsets, "offsets"), "offsets").ravel()
     shifts = validate.non_empty(validate.real_array(shifts, "shifts"), "shifts").ravel()
 
+    def rotated(vector: NDArray, positions: NDArray) -> NDArray:
+        rows = np.tile(vector, (len(positions), 1))
+        result = validate.tensor(rope_function(rows, positions), "the function's output")
+        validate.same_shape(result.shape, (len(positions), q.size), "the function's output")
+        return result
+
     def scores(shift: float) -> NDArray:
-        at_offsets = rope_function(np.tile(q, (len(offsets), 1)), offsets + shift)
-        at_origin = rope_function(k[np.newaxis].copy(), np.array([shift]))
-        return np.asarray(at_offsets) @ np.asarray(at_origin)[0]
+        return rotated(q, offsets + shift) @ rotated(k, np.array([shift]))[0]
 
     unshifted = scores(0.0)
-    shift_error = max(np.abs(scores(shift) - unshifted).max() for shift in shifts)
+    # np.max, because Python's max loses a nan.
+    shift_error = np.max([np.abs(scores(shift) - unshifted).max() for shift in shifts])
     return float(shift_error), float(np.ptp(unshifted))

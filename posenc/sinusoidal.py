@@ -189,9 +189,9 @@ def sinusoidal_table(
     if out is None:
         out = np.empty((length, d_model), validate.floating_dtype(dtype))
     else:
-        validate.same_shape(out.shape, (length, d_model), "out")
-        validate.floating_dtype(out.dtype, "out.dtype")
-    first = validate.integer(start, "start", minimum=-(2**53))
+        out = validate.output(out, (length, d_model))
+    # Beyond 2**53, float64 no longer tells neighbouring positions apart.
+    first = validate.integer(start, "start", minimum=-(2**53), maximum=2**53 - length)
     positions = np.arange(first, first + length)
     out[...] = sinusoidal_encoding(positions, d_model, base=base, layout=layout, dtype=out.dtype)
     return out
@@ -231,11 +231,10 @@ def add_positions(x: ArrayLike, table: ArrayLike, *, start: int = 0) -> NDArray[
     (2, 3, 4)
     """
     x = validate.tensor(x, "x", min_ndim=2)
-    table = validate.tensor(table, "table", min_ndim=2)
+    table = validate.tensor(table, "table", ndim=2)
     start = validate.integer(start, "start", minimum=0)
     validate.same_axis(table.shape[-1], x.shape[-1], "last axis of table must be d_model")
-    rows = start + np.arange(x.shape[-2])
-    validate.rows(rows, len(table), "table")
+    rows = validate.rows(np.arange(start, start + x.shape[-2]), len(table), "table")
     return x + table[rows].astype(x.dtype)
 
 

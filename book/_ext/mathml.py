@@ -45,7 +45,7 @@ def to_mathml(tex: str, *, display: bool) -> str:
     try:
         math = _CONVERTER.convert_with_local_state(tex, displaystyle=display)
     except LatexError as error:
-        raise FormulaError(str(error)) from None
+        raise FormulaError(f"at character {error}") from None
     # The converter stretches a combining mark, which fonts draw beside the letters, not over them.
     math = re.sub(r'(accent="true">(?:(?!<mover).)*?)\u0332', "\\1\u203e", math)
     return math.replace("\u0332", "_")

@@ -1,3 +1,1380 @@
-"""Placeholder."""
+"""Chapter 4, learned positions and RoPE: its exercises, and the ways they go wrong."""
 
-EXERCISES = ()
+from __future__ import annotations
+
+import cmath
+
+import numpy as np
+
+from posenc import learned, rotary, sinusoidal
+from posenc.exercises._model import (
+    Exercise,
+    Misconceptions,
+    case,
+    holds,
+    leaves_unchanged,
+    refuses,
+    require,
+    values,
+)
+
+ASSIGNMENT = "04-learned-rope"
+
+
+def _even(rng: np.random.Generator, low: int = 8, high: int = 32) -> int:
+    return 2 * int(rng.integers(low // 2, high // 2 + 1))
+
+
+def _base(rng: np.random.Generator) -> float:
+    return float(np.exp(rng.uniform(np.log(30), np.log(1e6))).round(1))
+
+
+def _x(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.standard_normal(shape).round(2)
+
+
+def _visible_x(*shape: int, seed: int = 4) -> np.ndarray:
+    return _x(np.random.default_rng(seed), *shape)
+
+
+def _variant(exercise):
+    def named(name):
+        def add(function):
+            exercise.variants[name] = function
+            return function
+
+        return add
+
+    return named
+
+
+_lookups = Misconceptions()
+
+
+def _checked(table, positions):
+    table, positions = np.asarray(table), np.asarray(positions)
+    if positions.min() < 0 or positions.max() >= len(table):
+        raise IndexError("outside the table")
+    return table, positions
+
+
+@_lookups.idea(
+    "negative positions wrap",
+    "position -1 gets the last row, because NumPy counts negative indices from the end; a learned "
+    "table has no row for it",
+    "learned-lookup",
+)
+def _(table, positions):
+    return np.asarray(table)[np.asarray(positions)]
+
+
+@_lookups.idea(
+    "positions clipped",
+    "positions outside the table get its first or last row without an error",
+    "learned-lookup",
+)
+def _(table, positions):
+    return np.asarray(table)[np.clip(positions, 0, len(table) - 1)]
+
+
+@_lookups.idea(
+    "positions past the end start over",
+    "positions are taken modulo the table's length, so far tokens get the rows of near ones",
+    "learned-lookup",
+)
+def _(table, positions):
+    return np.asarray(table)[np.asarray(positions) % len(table)]
+
+
+@_lookups.idea(
+    "zeros outside the table",
+    "a position outside the table gets a row of zeros, as a one-hot product gives it, without an "
+    "error",
+    "learned-lookup",
+)
+def _(table, positions):
+    one_hot = np.asarray(positions)[..., np.newaxis] == np.arange(len(table))
+    return one_hot @ np.asarray(table)
+
+
+@_lookups.idea(
+    "rows counted from 1",
+    "position 1 gets the table's first row; rows are counted from 0",
+    "learned-lookup",
+)
+def _(table, positions):
+    table, positions = _checked(table, positions)
+    return table[positions - 1]
+
+
+@_lookups.idea(
+    "first rows, whatever the positions",
+    "only the number of positions is used: the first rows of the table come back",
+    "learned-lookup",
+)
+def _(table, positions):
+    table, positions = _checked(table, positions)
+    return table[np.arange(positions.size) % len(table)].reshape(*positions.shape, -1)
+
+
+@_lookups.idea(
+    "positions flattened",
+    "the rows come back as one long list; the result has the shape of positions and one axis more",
+    "learned-lookup",
+)
+def _(table, positions):
+    table, positions = _checked(table, positions)
+    return table[positions.ravel()]
+
+
+def _drawn_lookup(rng: np.random.Generator, *shape: int):
+    length = int(rng.integers(7, 12))
+    return case(_x(rng, length, _even(rng, 8, 16)), rng.integers(0, length, shape))
+
+
+def _with(rng: np.random.Generator, outside: int, length: int):
+    positions = rng.integers(0, length, 4)
+    positions[rng.integers(1, 4)] = outside
+    return case(_x(rng, length, 8), positions)
+
+
+LOOKUP = Exercise(
+    reference=learned.lookup,
+    assignment=ASSIGNMENT,
+    section="learned-lookup",
+    difficulty=1,
+    importance=4,
+    minutes="5-10",
+    criteria=(
+        values(
+            "rows of the table",
+            0.5,
+            visible=lambda: [case(_visible_x(6, 8), np.array([4, 0, 5, 5]))],
+            drawn=lambda rng: [_drawn_lookup(rng, 5), _drawn_lookup(rng, 9)],
+        ),
+        values(
+            "a single position, a batch of positions",
+            0.5,
+            visible=lambda: [
+                case(_visible_x(6, 8), 3),
+                case(_visible_x(6, 8), np.array([[4, 0, 2], [5, 5, 1]])),
+            ],
+            drawn=lambda rng: [
+                case(_x(rng, 9, 8), int(rng.integers(2, 9))),
+                _drawn_lookup(rng, 2, 3),
+            ],
+        ),
+        refuses(
+            "a negative position is refused",
+            0.5,
+            visible=lambda: [
+                case(_visible_x(6, 8), np.array([0, -1])),
+                case(_visible_x(6, 8), np.array([2, -7])),
+            ],
+            drawn=lambda rng: [_with(rng, -1, 6), _with(rng, -int(rng.integers(2, 7)), 7)],
+        ),
+        refuses(
+            "a position past the table's end is refused",
+            0.5,
+            visible=lambda: [
+                case(_visible_x(6, 8), np.array([2, 6])),
+                case(_visible_x(6, 8), np.array([2, 20])),
+            ],
+            drawn=lambda rng: [_with(rng, 6, 6), _with(rng, int(rng.integers(8, 50)), 7)],
+        ),
+    ),
+    misconceptions=tuple(_lookups),
+    variants={},
+)
+
+_right_lookup = _variant(LOOKUP)
+
+
+@_right_lookup("index after a check")
+def _(table, positions):
+    table, positions = _checked(table, positions)
+    return table[positions]
+
+
+@_right_lookup("np.take")
+def _(table, positions):
+    if np.any(np.less(positions, 0)):
+        raise ValueError("negative")
+    return np.take(table, positions, axis=0)
+
+
+@_right_lookup("loop")
+def _(table, positions):
+    positions = np.asarray(positions)
+    rows = np.empty((*positions.shape, np.shape(table)[1]))
+    for index in np.ndindex(positions.shape):
+        if positions[index] not in range(len(table)):
+            raise IndexError("outside")
+        rows[index] = table[positions[index]]
+    return rows
+
+
+@_right_lookup("one-hot product")
+def _(table, positions):
+    table, positions = _checked(table, positions)
+    return (positions[..., np.newaxis] == np.arange(len(table))) @ table
+
+
+@_right_lookup("nested lists, float32")
+def _(table, positions):
+    table, positions = _checked(table, positions)
+    return table.astype(np.float32)[positions].tolist()
+
+
+_ropes = Misconceptions()
+
+
+def _frequencies(d, base):
+    return base ** (-np.arange(0, d, 2) / d)
+
+
+def _angles(x, positions, base):
+    positions = np.asarray(positions, dtype=float)
+    return positions[..., np.newaxis] * _frequencies(np.shape(x)[-1], base)
+
+
+def _split(x, layout):
+    x = np.asarray(x)
+    if x.shape[-1] % 2:
+        raise ValueError(f"the last axis of x must be even, got {x.shape[-1]}")
+    if layout == "half":
+        return np.split(x, 2, axis=-1)
+    return x[..., 0::2], x[..., 1::2]
+
+
+def _join(first, second, layout):
+    if layout == "half":
+        return np.concatenate([first, second], axis=-1)
+    return np.stack([first, second], axis=-1).reshape(*first.shape[:-1], -1)
+
+
+def _turn(x, angles, layout):
+    first, second = _split(x, layout)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    return _join(first * cosines - second * sines, first * sines + second * cosines, layout)
+
+
+def _rotate(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _turn(x, _angles(x, positions, base), layout)
+
+
+@_ropes.idea(
+    "x returned as it is",
+    "no pair is turned: what comes back is x, whatever the positions",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    _split(x, layout)
+    return np.asarray(x)
+
+
+@_ropes.idea(
+    "turns the wrong way",
+    "each pair turns clockwise, by minus the angle: the minus sign belongs to the first of the pair",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _turn(x, -_angles(x, positions, base), layout)
+
+
+@_ropes.idea(
+    "reflection",
+    "each pair is mirrored instead of turned: one of the two sines needs a minus sign, and both "
+    "cosines are positive",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    first, second = _split(_rotate(x, positions, base=base, layout=layout), layout)
+    return _join(first, -second, layout)
+
+
+@_ropes.idea(
+    "no minus sign",
+    "sines are added in both places; a rotation adds one and subtracts the other",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    first, second = _split(x, layout)
+    angles = _angles(x, positions, base)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    return _join(first * cosines + second * sines, first * sines + second * cosines, layout)
+
+
+@_ropes.idea(
+    "adds an encoding",
+    "sines and cosines are added to x, as in chapter 2; RoPE multiplies: it turns the pairs of x",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    _split(x, layout)
+    angles = _angles(x, positions, base)
+    return np.asarray(x) + _join(np.sin(angles), np.cos(angles), layout)
+
+
+@_ropes.idea(
+    "uses the new first",
+    "the first of a pair is overwritten, and the second is then computed from the new value "
+    "instead of the old one",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    angles = _angles(x, positions, base)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    first, second = _split(x, layout)
+    first = first * cosines - second * sines
+    second = first * sines + second * cosines
+    return _join(first, second, layout)
+
+
+@_ropes.idea(
+    "one frequency for all pairs",
+    "every pair turns by the position itself; pair i turns by the position times its own frequency",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _turn(x, np.asarray(positions, dtype=float)[..., np.newaxis], layout)
+
+
+@_ropes.idea(
+    "exponent i/d",
+    "the factor 2 of the exponent -2i/d is missing, so frequencies fall only half as fast",
+    "sinusoidal-frequencies",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, positions, base=base**0.5, layout=layout)
+
+
+@_ropes.idea(
+    "exponent 4i/d",
+    "the factor 2 is there twice: an index that already counts 0, 2, 4, ... is doubled again, or "
+    "d/2 stands for d",
+    "sinusoidal-frequencies",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, positions, base=base**2, layout=layout)
+
+
+@_ropes.idea(
+    "width of all heads together",
+    "the exponent divides by heads times d; d is the width of one head, the last axis of x",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    heads = np.shape(x)[-3] if np.ndim(x) > 2 else 1
+    return _rotate(x, positions, base=base ** (1 / heads), layout=layout)
+
+
+@_ropes.idea(
+    "heads and sequence swapped",
+    "positions run along the third axis from the end, the heads; the sequence is the axis before "
+    "the last",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    if np.ndim(x) < 3:
+        return _rotate(x, positions, base=base, layout=layout)
+    return _rotate(np.swapaxes(x, -3, -2), positions, base=base, layout=layout).swapaxes(-3, -2)
+
+
+@_ropes.idea(
+    "positions flattened",
+    "np.outer makes one row of all positions; positions may have axes for batch and heads, which "
+    "must be kept",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, np.ravel(positions), base=base, layout=layout)
+
+
+@_ropes.idea(
+    "rows counted by arange",
+    "rows are numbered 0, 1, 2, ... and the positions given are ignored",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, np.arange(np.shape(x)[-2]), base=base, layout=layout)
+
+
+@_ropes.idea(
+    "positions from 1",
+    "every position is one too large: position 0 should leave its row as it is",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, np.asarray(positions, dtype=float) + 1, base=base, layout=layout)
+
+
+@_ropes.idea(
+    "fractions cut off",
+    "positions are turned into integers, so 2.5 gets the angle of 2",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, np.asarray(positions).astype(int), base=base, layout=layout)
+
+
+@_ropes.idea(
+    "sign of positions lost",
+    "a negative position turns as if it were positive; its sign must reach the sines",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, np.abs(positions), base=base, layout=layout)
+
+
+@_ropes.idea(
+    "positions start over at 4096",
+    "angles come from a table of limited length that is read modulo its length, so far positions "
+    "get the angles of near ones",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    positions = np.asarray(positions, dtype=float)
+    return _rotate(x, np.fmod(positions, 4096), base=base, layout=layout)
+
+
+@_ropes.idea(
+    "float32 angles",
+    "angles are formed in float32, which has about seven digits: at position 100,000 little is "
+    "left of them. Form angles in float64 and cast last",
+    "sinusoidal-precision",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    frequencies = _frequencies(np.shape(x)[-1], base).astype(np.float32)
+    positions = np.asarray(positions, dtype=np.float32)
+    return _turn(x, positions[..., np.newaxis] * frequencies, layout)
+
+
+@_ropes.idea(
+    "base ignored",
+    "the base is fixed at 10,000, and the argument is not used",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, positions, layout=layout)
+
+
+@_ropes.idea(
+    "interleaved whatever the layout",
+    "the layout is not used: pairs are always (2i, 2i + 1), also where (i, i + d/2) is asked for",
+    "rope-layouts",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, positions, base=base)
+
+
+@_ropes.idea(
+    "halves whatever the layout",
+    "the layout is not used: pairs are always (i, i + d/2), also where (2i, 2i + 1) is asked for",
+    "rope-layouts",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, positions, base=base, layout="half")
+
+
+@_ropes.idea(
+    "layouts exchanged",
+    "each layout does what the other should: interleaved pairs are (2i, 2i + 1), half pairs are "
+    "(i, i + d/2)",
+    "rope-layouts",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    other = {"interleaved": "half", "half": "interleaved"}[layout]
+    return _rotate(x, positions, base=base, layout=other)
+
+
+@_ropes.idea(
+    "pairs of one layout, angles of the other",
+    "the two layouts are mixed: the columns that are paired do not have the same angle, so this "
+    "is no rotation",
+    "rope-layouts",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    angles = _angles(x, positions, base)
+    other = {"interleaved": "half", "half": "interleaved"}[layout]
+    of_first, of_second = _split(_join(angles, angles, other), layout)
+    first, second = _split(x, layout)
+    return _join(
+        first * np.cos(of_first) - second * np.sin(of_first),
+        first * np.sin(of_second) + second * np.cos(of_second),
+        layout,
+    )
+
+
+@_ropes.idea(
+    "integer result",
+    "where x holds integers, the result does too, so every value is cut to a whole number: "
+    "np.empty_like takes the dtype of x",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    result = np.empty_like(x)
+    result[...] = _rotate(x, positions, base=base, layout=layout)
+    return result
+
+
+@_ropes.idea(
+    "changes x",
+    "the result is written into x itself, so the caller's vectors are changed; np.asarray does "
+    "not copy",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    x = np.asarray(x, dtype=float)
+    x[...] = _rotate(x, positions, base=base, layout=layout)
+    return x
+
+
+@_ropes.idea(
+    "odd d accepted",
+    "an odd d is not refused: the last column, which has no partner, is returned as it is",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    x = np.asarray(x)
+    even = x.shape[-1] // 2 * 2
+    turned = _rotate(x[..., :even], positions, base=base, layout=layout)
+    return np.concatenate([turned, x[..., even:]], axis=-1)
+
+
+def _odd(rng: np.random.Generator) -> int:
+    return 2 * int(rng.integers(4, 12)) + 1
+
+
+def _shuffled(rng: np.random.Generator, count: int) -> np.ndarray:
+    return rng.permutation(np.arange(2, 60))[:count]
+
+
+def _drawn_rope(rng: np.random.Generator, **kwargs):
+    length = int(rng.integers(3, 7))
+    return case(_x(rng, length, _even(rng)), np.arange(length), **kwargs)
+
+
+def _drawn_batches(rng: np.random.Generator):
+    batch, length, d = int(rng.integers(2, 4)), int(rng.integers(4, 6)), _even(rng, 8, 16)
+    # As many heads as positions, so that a mix-up of these axes gives numbers and no error.
+    x = _x(rng, batch, length, length, d)
+    return [
+        case(x, _shuffled(rng, length)),
+        case(x, _shuffled(rng, batch * length).reshape(batch, 1, length)),
+    ]
+
+
+ROPE = Exercise(
+    reference=rotary.rope,
+    assignment=ASSIGNMENT,
+    section="rope-pairs",
+    difficulty=4,
+    importance=5,
+    minutes="25-35",
+    atol=1e-5,
+    rtol=1e-5,
+    criteria=(
+        values(
+            "positions 0, 1, 2, ...",
+            1.5,
+            visible=lambda: [
+                case(_visible_x(3, 8), np.arange(3)),
+                case(_visible_x(5, 12), np.arange(5)),
+            ],
+            drawn=lambda rng: [_drawn_rope(rng) for _ in range(3)],
+        ),
+        values(
+            "the half layout",
+            1.5,
+            visible=lambda: [
+                case(_visible_x(3, 8), np.arange(3), layout="half"),
+                case(_visible_x(5, 12), np.arange(5), layout="half"),
+            ],
+            drawn=lambda rng: [_drawn_rope(rng, layout="half") for _ in range(3)],
+        ),
+        values(
+            "positions with gaps, in any order",
+            1,
+            visible=lambda: [case(_visible_x(3, 8), np.array([7, 2, 30]))],
+            drawn=lambda rng: [case(_x(rng, 5, _even(rng)), _shuffled(rng, 5)) for _ in range(2)],
+        ),
+        values(
+            "negative and fractional positions",
+            1,
+            visible=lambda: [
+                case(_visible_x(2, 8), np.array([-3, -8])),
+                case(_visible_x(3, 8), np.array([2.5, 0.25, 9.75])),
+            ],
+            drawn=lambda rng: [
+                case(_x(rng, 4, _even(rng)), -_shuffled(rng, 4)),
+                case(_x(rng, 4, _even(rng)), _shuffled(rng, 4) + rng.choice([0.25, 0.5, 0.75], 4)),
+            ],
+        ),
+        values(
+            "another base",
+            1,
+            visible=lambda: [
+                case(_visible_x(3, 8), np.arange(3), base=500.0),
+                case(_visible_x(3, 8), np.arange(3), base=500.0, layout="half"),
+            ],
+            drawn=lambda rng: [
+                _drawn_rope(rng, base=_base(rng)),
+                _drawn_rope(rng, base=_base(rng), layout="half"),
+            ],
+        ),
+        values(
+            "batches and heads",
+            1,
+            visible=lambda: [
+                case(_visible_x(2, 4, 4, 8), np.array([3, 0, 1, 9])),
+                case(_visible_x(2, 4, 4, 8), np.array([[[3, 0, 1, 9]], [[5, 6, 2, 4]]])),
+            ],
+            drawn=_drawn_batches,
+        ),
+        values(
+            "large positions",
+            0.5,
+            visible=lambda: [case(_visible_x(2, 8), np.array([100_003, 131_071]))],
+            drawn=lambda rng: [case(_x(rng, 6, _even(rng)), rng.integers(90_000, 200_000, 6) | 1)],
+        ),
+        values(
+            "lists of integers",
+            0.5,
+            visible=lambda: [case([[1, 2, 3, 4, 5, 6, 7, 8]], [3])],
+            drawn=lambda rng: [
+                case(rng.integers(-9, 10, (4, 8)).tolist(), _shuffled(rng, 4).tolist())
+            ],
+        ),
+        leaves_unchanged(
+            "x is left unchanged",
+            0.5,
+            visible=lambda: [
+                case(_visible_x(3, 8), np.arange(3)),
+                case(_visible_x(3, 8), np.arange(3), layout="half"),
+            ],
+            drawn=lambda rng: [_drawn_rope(rng), _drawn_rope(rng, layout="half")],
+        ),
+        refuses(
+            "an odd d is refused",
+            0.5,
+            visible=lambda: [case(_visible_x(3, 9), np.arange(3))],
+            drawn=lambda rng: [
+                case(_x(rng, 3, _odd(rng)), np.arange(3)),
+                case(_x(rng, 3, _odd(rng)), np.arange(3), layout="half"),
+            ],
+        ),
+    ),
+    misconceptions=tuple(_ropes),
+    variants={},
+)
+
+_right_rope = _variant(ROPE)
+
+_right_rope("vectorised")(_rotate)
+
+
+@_right_rope("loop over entries")
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    x = np.asarray(x, dtype=float)
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    positions = np.broadcast_to(positions, x.shape[:-1])
+    result = np.zeros(x.shape)
+    for index in np.ndindex(x.shape[:-1]):
+        for pair in range(d // 2):
+            angle = positions[index] * base ** (-2 * pair / d)
+            one, two = (pair, pair + d // 2) if layout == "half" else (2 * pair, 2 * pair + 1)
+            cosine, sine = np.cos(angle), np.sin(angle)
+            result[(*index, one)] = x[index][one] * cosine - x[index][two] * sine
+            result[(*index, two)] = x[index][one] * sine + x[index][two] * cosine
+    return result
+
+
+@_right_rope("complex numbers")
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    first, second = _split(x, layout)
+    turned = (first + 1j * second) * np.exp(1j * _angles(x, positions, base))
+    return _join(turned.real, turned.imag, layout)
+
+
+@_right_rope("block matrices")
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    angles = _angles(x, positions, base)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    blocks = np.stack([cosines, -sines, sines, cosines], axis=-1).reshape(*angles.shape, 2, 2)
+    turned = blocks @ np.stack(_split(x, layout), axis=-1)[..., np.newaxis]
+    return _join(turned[..., 0, 0], turned[..., 1, 0], layout)
+
+
+@_right_rope("rotate half, repeated angles")
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    angles = _angles(x, positions, base)
+    angles = _join(angles, angles, layout)
+    first, second = _split(x, layout)
+    return x * np.cos(angles) + _join(-second, first, layout) * np.sin(angles)
+
+
+@_right_rope("half by permuting columns")
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    x = np.asarray(x)
+    if layout == "interleaved":
+        return _rotate(x, positions, base=base)
+    order = np.arange(x.shape[-1]).reshape(2, -1).T.ravel()
+    turned = _rotate(x[..., order], positions, base=base)
+    return turned[..., np.argsort(order)]
+
+
+@_right_rope("float32 tables from float64 angles")
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    angles = _angles(x, positions, base)
+    cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    first, second = _split(np.asarray(x, dtype=np.float32), layout)
+    return _join(first * cosines - second * sines, first * sines + second * cosines, layout)
+
+
+@_right_rope("nested lists in pure Python")
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    def row(vector, position):
+        first, second = _split(vector, layout)
+        turned = [
+            complex(one, two) * cmath.exp(1j * position * frequency)
+            for one, two, frequency in zip(
+                first, second, _frequencies(len(vector), base), strict=True
+            )
+        ]
+        parts = np.array([[turn.real, turn.imag] for turn in turned])
+        return _join(parts[:, 0], parts[:, 1], layout)
+
+    x = np.asarray(x)
+    places = np.broadcast_to(positions, x.shape[:-1])
+    rows = [row(x[index], float(places[index])) for index in np.ndindex(x.shape[:-1])]
+    return np.reshape(rows, x.shape).tolist()
+
+
+_scores = Misconceptions()
+
+
+def _scored(queries, keys):
+    return queries @ np.swapaxes(keys, -1, -2) / np.sqrt(np.shape(queries)[-1])
+
+
+@_scores.idea(
+    "not scaled",
+    "the dot products are right, but they are not divided by sqrt(d)",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    rotated = _rotate(queries, query_positions, base=base)
+    return rotated @ np.swapaxes(_rotate(keys, key_positions, base=base), -1, -2)
+
+
+@_scores.idea(
+    "divided by d",
+    "scores are divided by d; the scale is its square root",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    scores = _scored(
+        _rotate(queries, query_positions, base=base), _rotate(keys, key_positions, base=base)
+    )
+    return scores / np.sqrt(np.shape(queries)[-1])
+
+
+@_scores.idea(
+    "rotated after the product",
+    "the scores are rotated; queries and keys must be, each before the product",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    return _rotate(_scored(np.asarray(queries), keys), query_positions, base=base)
+
+
+@_scores.idea(
+    "the queries' positions for both",
+    "keys are rotated by the positions of the queries; each side has positions of its own",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    return _scored(
+        _rotate(queries, query_positions, base=base), _rotate(keys, query_positions, base=base)
+    )
+
+
+@_scores.idea(
+    "positions exchanged",
+    "queries are rotated by the keys' positions and keys by the queries', which turns every "
+    "distance round",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    return _scored(
+        _rotate(queries, key_positions, base=base), _rotate(keys, query_positions, base=base)
+    )
+
+
+@_scores.idea(
+    "only queries rotated",
+    "keys are left as they are, so scores depend on the query's position and not on the distance",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    return _scored(_rotate(queries, query_positions, base=base), np.asarray(keys))
+
+
+@_scores.idea(
+    "nothing rotated",
+    "these are plain attention scores: no position enters",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    return _scored(np.asarray(queries), keys)
+
+
+@_scores.idea(
+    "keys against queries",
+    "rows are keys and columns are queries; one row for each query is asked for",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    return _scored(
+        _rotate(keys, key_positions, base=base), _rotate(queries, query_positions, base=base)
+    )
+
+
+@_scores.idea(
+    "softmax applied",
+    "these are attention weights, of which each row adds up to 1; the scores before the softmax "
+    "are asked for",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    powers = np.exp(
+        _scored(
+            _rotate(queries, query_positions, base=base), _rotate(keys, key_positions, base=base)
+        )
+    )
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+@_scores.idea(
+    "transposes every axis",
+    "the attribute .T turns round all axes, those of the batch too; only the last two of the keys "
+    "change places",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    rotated = _rotate(queries, query_positions, base=base)
+    scores = rotated @ _rotate(keys, key_positions, base=base).T
+    return scores / np.sqrt(np.shape(queries)[-1])
+
+
+@_scores.idea(
+    "base ignored",
+    "the base is not passed on to the rotation, which then uses 10,000",
+    "rope-scores",
+)
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    return _scored(_rotate(queries, query_positions), _rotate(keys, key_positions))
+
+
+def _square(rng: np.random.Generator, **kwargs):
+    """As many keys as queries, so that mixed-up positions give numbers and no error."""
+    length, d = 2 * int(rng.integers(2, 4)), _even(rng)
+    places = _shuffled(rng, 2 * length)
+    return case(_x(rng, length, d), _x(rng, length, d), places[:length], places[length:], **kwargs)
+
+
+def _wide(rng: np.random.Generator, **kwargs):
+    queries, keys, d = 3, 2 * int(rng.integers(2, 5)), _even(rng)
+    return case(
+        _x(rng, queries, d), _x(rng, keys, d), _shuffled(rng, queries), np.arange(keys), **kwargs
+    )
+
+
+def _batch(rng: np.random.Generator):
+    # With as many sequences and keys as columns, .T of the keys gives numbers and no error.
+    d = _even(rng, 8, 12)
+    return case(_x(rng, d, 3, d), _x(rng, d, d, d), _shuffled(rng, 3), _shuffled(rng, d))
+
+
+def _visible(make, **kwargs):
+    return make(np.random.default_rng(3), **kwargs)
+
+
+def _sees_distance_alone(candidate, queries, keys, query_positions, key_positions, **kwargs):
+    here = candidate(queries, keys, query_positions, key_positions, **kwargs)
+    there = candidate(queries, keys, query_positions + 11, key_positions + 11, **kwargs)
+    require(
+        np.allclose(here, there, atol=1e-4),
+        "all positions plus 11 should give the same scores; largest change "
+        f"{np.abs(here - there).max():.3g}",
+    )
+    moved = candidate(queries, keys, query_positions + 11, key_positions, **kwargs)
+    require(
+        not np.allclose(here, moved, atol=1e-4),
+        "query positions plus 11 should give other scores; nothing changed",
+    )
+
+
+ROPE_SCORES = Exercise(
+    reference=rotary.rope_scores,
+    assignment=ASSIGNMENT,
+    section="rope-scores",
+    difficulty=2,
+    importance=4,
+    minutes="10-15",
+    atol=1e-5,
+    rtol=1e-5,
+    criteria=(
+        holds(
+            "scores depend on the distance alone",
+            0.5,
+            _sees_distance_alone,
+            visible=lambda: [_visible(_square)],
+            drawn=lambda rng: [_square(rng)],
+        ),
+        values(
+            "queries and keys at places of their own",
+            1,
+            visible=lambda: [_visible(_square), _visible(_wide)],
+            drawn=lambda rng: [_square(rng), _wide(rng)],
+        ),
+        values(
+            "another base",
+            0.5,
+            visible=lambda: [_visible(_square, base=500.0)],
+            drawn=lambda rng: [_square(rng, base=_base(rng)), _square(rng, base=_base(rng))],
+        ),
+        values(
+            "batches",
+            1,
+            visible=lambda: [_visible(_batch)],
+            drawn=lambda rng: [_batch(rng)],
+        ),
+    ),
+    misconceptions=tuple(_scores),
+    variants={},
+)
+
+_right_scores = _variant(ROPE_SCORES)
+
+
+@_right_scores("vectorised")
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    return _scored(
+        _rotate(queries, query_positions, base=base), _rotate(keys, key_positions, base=base)
+    )
+
+
+@_right_scores("the half layout on both sides of permuted columns")
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    order = np.arange(np.shape(queries)[-1]).reshape(-1, 2).T.ravel()
+    return _scored(
+        _rotate(np.asarray(queries)[..., order], query_positions, base=base, layout="half"),
+        _rotate(np.asarray(keys)[..., order], key_positions, base=base, layout="half"),
+    )
+
+
+@_right_scores("einsum, scaled before")
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    queries = np.asarray(queries) / np.sqrt(np.shape(queries)[-1])
+    return np.einsum(
+        "...nd,...md->...nm",
+        _rotate(queries, query_positions, base=base),
+        _rotate(keys, key_positions, base=base),
+    )
+
+
+@_right_scores("complex numbers")
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    def turned(x, positions):
+        first, second = _split(x, "interleaved")
+        return (first + 1j * second) * np.exp(1j * _angles(x, positions, base))
+
+    of_keys = turned(keys, key_positions).conj().swapaxes(-1, -2)
+    return (turned(queries, query_positions) @ of_keys).real / np.sqrt(np.shape(queries)[-1])
+
+
+@_right_scores("rotated by the distance")
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    queries, keys = np.asarray(queries), np.asarray(keys)
+    columns = [
+        (_rotate(queries, query_positions - position, base=base) @ keys[..., index, :, np.newaxis])
+        for index, position in enumerate(key_positions)
+    ]
+    return np.concatenate(columns, axis=-1) / np.sqrt(queries.shape[-1])
+
+
+@_right_scores("nested lists, float32")
+def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    scores = _scored(
+        _rotate(queries, query_positions, base=base), _rotate(keys, key_positions, base=base)
+    )
+    return scores.astype(np.float32).tolist()
+
+
+def interleaved_rope(x, positions):
+    """Rotate pairs (2i, 2i + 1)."""
+    return rotary.rope(x, positions)
+
+
+def half_rope(x, positions):
+    """Rotate pairs (i, i + d/2)."""
+    return rotary.rope(x, positions, layout="half")
+
+
+def ignores_positions(x, positions):
+    """Return x as it is."""
+    return np.array(x, dtype=float)
+
+
+def adds_encoding(x, positions):
+    """Add the sinusoidal encoding instead of rotating."""
+    return x + sinusoidal.sinusoidal_encoding(positions, np.shape(x)[-1])
+
+
+def mixes_signs(x, positions):
+    """Subtract the sines in both places, which is no rotation."""
+    first, second = _split(x, "interleaved")
+    angles = _angles(x, positions, 10_000.0)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    return _join(first * cosines - second * sines, second * cosines - first * sines, "interleaved")
+
+
+_relative = Misconceptions()
+
+
+def _score(rope_function, q, k, query_position, key_position):
+    query = rope_function(np.array([q], dtype=float), np.array([query_position], dtype=float))
+    key = rope_function(np.array([k], dtype=float), np.array([key_position], dtype=float))
+    return float(np.asarray(query)[0] @ np.asarray(key)[0])
+
+
+def _unshifted(rope_function, q, k, offsets):
+    return np.array([_score(rope_function, q, k, offset, 0) for offset in offsets])
+
+
+def _changes(rope_function, q, k, offsets, shifts):
+    """Return score changes: one row for each shift, one column for each offset."""
+    here = _unshifted(rope_function, q, k, offsets)
+    there = [
+        [_score(rope_function, q, k, offset + shift, shift) for offset in offsets]
+        for shift in shifts
+    ]
+    return np.array(there) - here
+
+
+def _error(*args):
+    return float(np.abs(_changes(*args)).max())
+
+
+def _effect(*args):
+    return float(np.ptp(_unshifted(*args)))
+
+
+@_relative.idea(
+    "other content at each place",
+    "every place gets vectors of its own, so the score changes with the content and says nothing "
+    "about positions; use the same q and k everywhere",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    rng = np.random.default_rng(0)
+
+    def score(query_position, key_position):
+        vectors = rng.standard_normal((2, len(q)))
+        return _score(rope_function, *vectors, query_position, key_position)
+
+    here = np.array([score(offset, 0) for offset in offsets])
+    there = np.array([[score(offset + shift, shift) for offset in offsets] for shift in shifts])
+    return float(np.abs(there - here).max()), float(np.ptp(here))
+
+
+@_relative.idea(
+    "one shift only",
+    "only the first shift is tried; a wrong function can pass there and fail at another",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    return (
+        _error(rope_function, q, k, offsets, shifts[:1]),
+        _effect(rope_function, q, k, offsets),
+    )
+
+
+@_relative.idea(
+    "last shift only",
+    "the largest error is overwritten at each shift, so only that of the last one is returned",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    return (
+        _error(rope_function, q, k, offsets, shifts[-1:]),
+        _effect(rope_function, q, k, offsets),
+    )
+
+
+@_relative.idea(
+    "one offset only",
+    "shifts are tried at the first offset alone; the error can be larger at another",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    return (
+        _error(rope_function, q, k, offsets[:1], shifts),
+        _effect(rope_function, q, k, offsets),
+    )
+
+
+@_relative.idea(
+    "distance is not tested",
+    "the distance effect does not come from scores, so a function that ignores positions passes "
+    "as relative; compare the unshifted scores of different offsets",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    return _error(rope_function, q, k, offsets, shifts), 1.0
+
+
+@_relative.idea(
+    "the shift error twice",
+    "both values are the change under a shift; the distance effect compares different offsets, "
+    "with no shift",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    error = _error(rope_function, q, k, offsets, shifts)
+    return error, error
+
+
+@_relative.idea(
+    "values exchanged",
+    "the distance effect is returned first; the shift error comes first",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    return _effect(rope_function, q, k, offsets), _error(rope_function, q, k, offsets, shifts)
+
+
+@_relative.idea(
+    "first against last offset",
+    "only the scores of the first and the last offset are compared; the largest difference can "
+    "lie between two others",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    here = _unshifted(rope_function, q, k, offsets)
+    return _error(rope_function, q, k, offsets, shifts), float(abs(here[-1] - here[0]))
+
+
+@_relative.idea(
+    "neighbouring offsets only",
+    "only scores of neighbouring offsets are compared; the largest difference can lie between two "
+    "others",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    here = _unshifted(rope_function, q, k, offsets)
+    steps = np.abs(np.diff(here)).max(initial=0.0)
+    return _error(rope_function, q, k, offsets, shifts), float(steps)
+
+
+@_relative.idea(
+    "shifted scores in the distance effect",
+    "scores after a shift are compared too, so a function that fails under shifts seems to see "
+    "distance; only unshifted scores count",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    changes = _changes(rope_function, q, k, offsets, shifts)
+    scores = np.vstack([np.zeros_like(changes[:1]), changes])
+    scores = scores + _unshifted(rope_function, q, k, offsets)
+    return float(np.abs(changes).max()), float(np.ptp(scores))
+
+
+@_relative.idea(
+    "signed difference",
+    "the largest difference is taken without the absolute value, so a score that falls counts as "
+    "no change",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    changes = _changes(rope_function, q, k, offsets, shifts)
+    return float(changes.max()), _effect(rope_function, q, k, offsets)
+
+
+@_relative.idea(
+    "mean instead of largest",
+    "the shift error is the mean change; one bad place then hides among many good ones",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    changes = _changes(rope_function, q, k, offsets, shifts)
+    return float(np.abs(changes).mean()), _effect(rope_function, q, k, offsets)
+
+
+@_relative.idea(
+    "only the query is moved",
+    "the query moves by the shift and the key stays, which changes the distance; both must move",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    here = _unshifted(rope_function, q, k, offsets)
+    there = np.array([_unshifted(rope_function, q, k, np.add(offsets, s)) for s in shifts])
+    return float(np.abs(there - here).max()), float(np.ptp(here))
+
+
+@_relative.idea(
+    "the key at the offset",
+    "the key stands at the offset and the query at 0, which is the distance the other way round",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    # A dot product does not mind which side is called the query.
+    return _error(rope_function, k, q, offsets, shifts), _effect(rope_function, k, q, offsets)
+
+
+def _tested(rng: np.random.Generator, function, *, d: int | None = None):
+    """Draw a test that catches who looks at first or last, at neighbours, or at rises alone."""
+    while True:
+        width = d or _even(rng, 8, 16)
+        q, k = _x(rng, width), _x(rng, width)
+        offsets, shifts = rng.permutation(np.arange(-9, 30))[:5], _shuffled(rng, 4)
+        scores = _unshifted(function, q, k, offsets)
+        low, high = sorted((scores.argmin(), scores.argmax()))
+        changes = _changes(function, q, k, offsets, shifts)
+        shift, offset = np.unravel_index(np.abs(changes).argmax(), changes.shape)
+        inside = shift in (1, 2) and offset > 0 and changes[shift, offset] < 0
+        relative = np.abs(changes).max() < 1e-9
+        if high - low in (2, 3) and (inside or relative):
+            return case(function, q, k, offsets, shifts)
+
+
+def _at_one_offset(rng: np.random.Generator, function, **kwargs):
+    _, q, k, offsets, shifts = _tested(rng, function, **kwargs).args
+    worst = np.abs(_changes(function, q, k, offsets, shifts)).max(axis=0).argmax()
+    return case(function, q, k, offsets[[worst]], shifts)
+
+
+def _without_positions(rng: np.random.Generator, d: int):
+    return case(ignores_positions, _x(rng, d), _x(rng, d), _shuffled(rng, 4), _shuffled(rng, 3))
+
+
+def _no_effect(candidate, rope_function, q, k, offsets, shifts):
+    shift_error, distance_effect = candidate(rope_function, q, k, offsets, shifts)
+    require(
+        max(abs(shift_error), abs(distance_effect)) < 1e-9,
+        "this function ignores positions, so no score changes and both values should be 0; "
+        f"got {float(shift_error):.4g} and {float(distance_effect):.4g}",
+    )
+
+
+RELATIVE_ERRORS = Exercise(
+    reference=rotary.relative_errors,
+    assignment=ASSIGNMENT,
+    section="rope-testing",
+    difficulty=4,
+    importance=5,
+    minutes="20-30",
+    criteria=(
+        values(
+            "functions that are relative",
+            1,
+            visible=lambda: [
+                _visible(_tested, function=interleaved_rope, d=8),
+                _visible(_tested, function=half_rope, d=8),
+            ],
+            drawn=lambda rng: [_tested(rng, interleaved_rope), _tested(rng, half_rope)],
+        ),
+        values(
+            "functions that are not relative, at one offset",
+            1,
+            visible=lambda: [
+                _visible(_at_one_offset, function=adds_encoding, d=8),
+                _visible(_at_one_offset, function=mixes_signs, d=8),
+            ],
+            drawn=lambda rng: [
+                _at_one_offset(rng, adds_encoding),
+                _at_one_offset(rng, mixes_signs),
+            ],
+        ),
+        values(
+            "functions that are not relative, at several offsets",
+            1.5,
+            visible=lambda: [
+                _visible(_tested, function=adds_encoding, d=8),
+                _visible(_tested, function=mixes_signs, d=8),
+            ],
+            drawn=lambda rng: [_tested(rng, adds_encoding), _tested(rng, mixes_signs)],
+        ),
+        holds(
+            "a function that ignores positions has no distance effect",
+            0.5,
+            _no_effect,
+            visible=lambda: [_visible(_without_positions, d=8)],
+            drawn=lambda rng: [_without_positions(rng, 8), _without_positions(rng, _even(rng))],
+        ),
+    ),
+    misconceptions=tuple(_relative),
+    variants={},
+)
+
+_right_errors = _variant(RELATIVE_ERRORS)
+
+
+@_right_errors("loop, one row a call")
+def _(rope_function, q, k, offsets, shifts):
+    error, scores = 0.0, []
+    for offset in offsets:
+        here = _score(rope_function, q, k, offset, 0)
+        scores.append(here)
+        for shift in shifts:
+            error = max(error, abs(_score(rope_function, q, k, offset + shift, shift) - here))
+    return error, max(scores) - min(scores)
+
+
+@_right_errors("all offsets in one call")
+def _(rope_function, q, k, offsets, shifts):
+    def scores(shift):
+        queries = rope_function(np.tile(q, (len(offsets), 1)), offsets + shift)
+        return queries @ rope_function(k[np.newaxis], np.array([shift]))[0]
+
+    here = scores(0)
+    return max(np.abs(scores(shift) - here).max() for shift in shifts), np.ptp(here)
+
+
+@_right_errors("one call for all places")
+def _(rope_function, q, k, offsets, shifts):
+    shifts = np.concatenate([[0], shifts])
+    places = np.add.outer(shifts, offsets)
+    queries = np.asarray(rope_function(np.tile(q, (places.size, 1)), places.ravel()))
+    keys = np.asarray(rope_function(np.tile(k, (len(shifts), 1)), shifts))
+    scores = np.einsum("snd,sd->sn", queries.reshape(*places.shape, -1), keys)
+    return [np.abs(scores[1:] - scores[0]).max(), scores[0].max() - scores[0].min()]
+
+
+@_right_errors("lists as arguments, every pair compared")
+def _(rope_function, q, k, offsets, shifts):
+    def score(query_position, key_position):
+        query = rope_function([list(q)], [float(query_position)])
+        return float(np.dot(query[0], rope_function([list(k)], [float(key_position)])[0]))
+
+    here = [score(offset, 0) for offset in offsets]
+    error = max(
+        abs(score(offset + shift, shift) - unshifted)
+        for offset, unshifted in zip(offsets, here, strict=True)
+        for shift in shifts
+    )
+    return error, max(abs(one - two) for one in here for two in here)
+
+
+@_right_errors("float32 result")
+def _(rope_function, q, k, offsets, shifts):
+    return np.array(
+        [_error(rope_function, q, k, offsets, shifts), _effect(rope_function, q, k, offsets)]
+    ).astype(np.float32)
+
+
+EXERCISES = (LOOKUP, ROPE, ROPE_SCORES, RELATIVE_ERRORS)

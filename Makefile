@@ -1,0 +1,55 @@
+# Every command works from a fresh clone: it creates .venv and installs what it needs first.
+# Without make: CONTRIBUTING.md names the commands.
+PORT ?= 8000
+PY := .venv/bin/python
+# Extra words for pytest, such as ARGS="-k rope".
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help course book exercises lab demo test test-all style clean install install-dev
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+course: install ## install, generate the exercises, build the book, serve it on http://localhost:8000 (PORT=...)
+	@$(PY) book/serve.py --port $(PORT) --check-port
+	@echo "[1/3] exercises"
+	@$(PY) -m posenc.grading.cli exercises --if-stale
+	@echo "[2/3] book"
+	@$(PY) book/build.py
+	@echo "[3/3] server"
+	@$(PY) book/serve.py --port $(PORT)
+
+book: install ## build the book into _build/html
+	@$(PY) book/build.py
+
+exercises: install ## generate exercises/ from solutions/
+	@$(PY) -m posenc.grading.cli exercises
+
+lab: install ## open JupyterLab on the exercises
+	@$(PY) -m jupyter lab exercises
+
+demo: install ## grade a sample class of five
+	@$(PY) -m posenc.grading.cli demo
+
+test: install-dev style ## style checks and tests, some minutes
+	@$(PY) -m pytest -m "not slow" $(ARGS)
+
+test-all: install-dev ## the slow proofs
+	@$(PY) -m pytest -m slow $(ARGS)
+
+style: install-dev
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m codespell_lib .
+
+clean: ## remove what was built; never touches submissions, feedback or a gradebook
+	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -not -path './.venv/*' -type d -prune -exec rm -rf {} +
+	@echo "Removed _build and caches. Submissions, feedback and the gradebook are untouched; so is .venv."
+
+install:
+	@sh .ci/install book,class
+
+install-dev:
+	@sh .ci/install dev

@@ -1,0 +1,65 @@
+"""Serve the built book to this machine's browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "_build" / "html"
+
+
+class Server(ThreadingHTTPServer):
+    """A server that never shares its port: Windows would let two servers have the same one."""
+
+    allow_reuse_address = os.name != "nt"
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Files of the site, without a line of log for each request."""
+
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | {".woff2": "font/woff2"}
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay quiet."""
+
+
+def main() -> int:
+    """Serve until Ctrl-C; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8000, help="default: 8000")
+    port = parser.parse_args().port
+    if not 0 < port < 65536:
+        parser.error(f"--port must be from 1 to 65535, got {port}")
+
+    # book/build.py writes this file last, so it is missing after a build that failed.
+    if not (SITE / ".made-from").is_file():
+        return _fail("there is no finished book to serve; run `make book` first")
+    try:
+        server = Server(("127.0.0.1", port), partial(Handler, directory=SITE))
+    except OSError as error:
+        other = port + 1 if 1024 <= port < 65535 else 8001
+        return _fail(
+            f"port {port} can't be used ({error.strerror}); "
+            f"choose another one: make course PORT={other}"
+        )
+    with server:
+        print(f"The course is at http://localhost:{port} (stop with Ctrl-C)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(message, file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

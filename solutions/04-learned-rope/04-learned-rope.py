@@ -1,0 +1,317 @@
+# %% [markdown]
+# # Learned versus RoPE
+#
+# {{facts}}
+#
+# When you are done, you can
+#
+# - look up positions in a trained table, and refuse those that it was not trained for;
+# - rotate queries and keys as RoPE does, in both layouts;
+# - test whether a rotary function makes scores depend on the distance, and on the distance alone.
+#
+# Before you start: you have solved [the rotation identity]({{site}}/03-rotation.html). Read the chapters
+# [on learned positions]({{site}}/04-learned.html) and [on RoPE]({{site}}/04-rope.html) first.
+#
+# {{how}}
+
+# %%
+SITE, VERSION = "{{site}}", "{{version}}"
+try:
+    from posenc.grading import check, grade
+except ImportError:
+    from IPython import get_ipython
+
+    get_ipython().run_line_magic("pip", f"install --quiet {SITE}/posenc-{VERSION}-py3-none-any.whl")
+    from posenc.grading import check, grade
+
+import numpy as np
+
+from posenc import inverse_frequencies
+
+# %% [markdown]
+# ## 1. `lookup`
+#
+# {{task}}
+#
+# A learned encoding is a table with one trained row for each position. Return the rows of the positions
+# asked for. The table has no other rows: a position before its start or past its end is an error.
+#
+# <details><summary>Hint 1</summary>
+#
+# Indexing a table with an array of integers returns one row for each of them, in the array's shape.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# NumPy raises an IndexError past the end by itself, but it counts -1 from the end. That is the case which
+# you must refuse.
+#
+# </details>
+
+
+# %%
+def lookup(table, positions):
+    """Return the rows of a position table.
+
+    Parameters
+    ----------
+    table : (max_len, d_model) array_like
+        One trainable row for each position.
+    positions : array_like of int
+        Positions of any shape.
+
+    Returns
+    -------
+    (..., d_model) ndarray
+        One row for each position: ``positions.shape + (d_model,)``.
+
+    Raises
+    ------
+    IndexError
+        If a position is negative or not below ``max_len``.
+
+    Examples
+    --------
+    >>> lookup([[1.0, 2.0], [3.0, 4.0]], [1, 1, 0]).tolist()
+    [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    """
+    ### BEGIN SOLUTION
+    table, positions = np.asarray(table), np.asarray(positions)
+    outside = (positions < 0) | (positions >= len(table))
+    if outside.any():
+        raise IndexError(f"the table has rows 0 to {len(table) - 1}, got {positions[outside][0]}")
+    return table[positions]
+    ### END SOLUTION
+
+
+# %%
+check("lookup")
+
+# %%
+grade("lookup")
+
+# %% [markdown]
+# ## 2. `rope`
+#
+# {{task}}
+#
+# Rotate each pair of dimensions counter-clockwise by the angle position times frequency. In the layout
+# `"interleaved"`, pair i is the columns 2i and 2i + 1; in the layout `"half"`, it is the columns i and
+# i + d/2. The frequencies are those of the sinusoidal encoding; you may call `inverse_frequencies`.
+#
+# <details><summary>Hint 1</summary>
+#
+# The two layouts differ in one thing: which columns are the first and which the second members of the
+# pairs. Choose them as two slices, and the rest is the same.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A counter-clockwise rotation by the angle a turns (u, v) into (u cos a - v sin a, u sin a + v cos a).
+# Write into a new float array, through the same two slices, so that `x` is left as it is.
+#
+# </details>
+
+
+# %%
+def rope(x, positions, *, base=10_000.0, layout="interleaved"):
+    """Rotate each pair of dimensions by an angle that grows with the position.
+
+    Parameters
+    ----------
+    x : (..., seq_len, d) array_like
+        Queries or keys; ``d`` is the head dimension and must be even.
+    positions : array_like
+        Real positions: 1-D of length ``seq_len``, or with one axis for each of ``x``'s but the
+        last.
+    base : float, default 10_000.0
+        Base of the frequencies.
+    layout : {'interleaved', 'half'}
+        Whether pair i is columns (2i, 2i + 1) or columns (i, i + d / 2).
+
+    Returns
+    -------
+    (..., seq_len, d) ndarray
+        The rotated vectors; ``x`` itself is left as it is.
+
+    Raises
+    ------
+    ValueError
+        If ``d`` is odd or the layout is unknown.
+
+    Examples
+    --------
+    >>> rope([[1.0, 2.0, 3.0, 4.0]], [1]).round(4).tolist()
+    [[-1.1426, 1.9221, 2.9599, 4.0298]]
+    >>> rope([[1.0, 2.0, 3.0, 4.0]], [1], layout="half").round(4).tolist()
+    [[-1.9841, 1.9599, 2.4624, 4.0198]]
+    """
+    ### BEGIN SOLUTION
+    x = np.asarray(x, dtype=float)
+    width = x.shape[-1]
+    if width % 2:
+        raise ValueError(f"the last axis of x must be even, got {width}")
+    if layout == "interleaved":
+        first, second = slice(0, None, 2), slice(1, None, 2)
+    elif layout == "half":
+        first, second = slice(0, width // 2), slice(width // 2, None)
+    else:
+        raise ValueError(f"layout must be 'interleaved' or 'half', got {layout!r}")
+
+    positions = np.asarray(positions, dtype=float)
+    angles = positions[..., np.newaxis] * inverse_frequencies(width, base=base)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    rotated = np.empty_like(x)
+    rotated[..., first] = x[..., first] * cosines - x[..., second] * sines
+    rotated[..., second] = x[..., first] * sines + x[..., second] * cosines
+    return rotated
+    ### END SOLUTION
+
+
+# %%
+check("rope")
+
+# %%
+grade("rope")
+
+# %% [markdown]
+# ## 3. `rope_scores`
+#
+# {{task}}
+#
+# Score every query against every key. Rotate the queries by their positions and the keys by theirs, take
+# all dot products, and scale them as attention does. You may call your `rope`.
+#
+# <details><summary>Hint 1</summary>
+#
+# Rotation comes first and the product after it: a rotated product of unrotated vectors is something else.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Attention divides by the square root of the width of one key. Swap the last two axes of the keys, so
+# that a batch works too.
+#
+# </details>
+
+
+# %%
+def rope_scores(queries, keys, query_positions, key_positions, *, base=10_000.0):
+    """Score every query against every key after both were rotated by their own positions.
+
+    Parameters
+    ----------
+    queries : (..., n, d) array_like
+        Queries before rotation.
+    keys : (..., m, d) array_like
+        Keys before rotation.
+    query_positions, key_positions : array_like
+        Their positions, as in :func:`rope`.
+    base : float, default 10_000.0
+        Base of the frequencies.
+
+    Returns
+    -------
+    (..., n, m) ndarray
+        Dot products divided by ``sqrt(d)``.
+
+    Examples
+    --------
+    >>> query, key = [[1.0, 2.0, 3.0, 4.0]], [[4.0, -1.0, 2.0, 0.5]]
+    >>> near, far = rope_scores(query, key, [4], [1]), rope_scores(query, key, [14], [11])
+    >>> bool(np.allclose(near, far))
+    True
+    """
+    ### BEGIN SOLUTION
+    rotated_queries = rope(queries, query_positions, base=base)
+    rotated_keys = rope(keys, key_positions, base=base)
+    products = rotated_queries @ np.swapaxes(rotated_keys, -1, -2)
+    return products / np.sqrt(rotated_keys.shape[-1])
+    ### END SOLUTION
+
+
+# %%
+check("rope_scores")
+
+# %%
+grade("rope_scores")
+
+# %% [markdown]
+# ## 4. `relative_errors`
+#
+# {{task}}
+#
+# Write a test for somebody else's rotary function. Take one query and one key, and let only positions
+# change: the query stands at an offset, the key at 0, and then both are moved by the same shift. Return
+# two numbers: how much a score changes by shifting, which should be nothing, and how much scores differ
+# between offsets, which should be something.
+#
+# <details><summary>Hint 1</summary>
+#
+# Call `rope_function(x, positions)` with the same row repeated, `np.tile(q, (n, 1))`, so that content
+# cannot be mistaken for position.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Write a helper that returns the scores of all offsets for one shift. The first number compares the
+# helper's results for a shift and for shift 0; the second looks at shift 0 alone.
+#
+# </details>
+
+
+# %%
+def relative_errors(rope_function, q, k, offsets, shifts):
+    """Test whether a rotary function makes scores depend on the offset, and on it alone.
+
+    Parameters
+    ----------
+    rope_function : callable
+        Called as ``rope_function(x, positions)`` with ``x`` of shape (m, d), positions (m,).
+    q, k : (d,) array_like
+        The query and the key.
+    offsets : (n,) array_like
+        Distances between query and key.
+    shifts : (m,) array_like
+        How far both are moved together.
+
+    Returns
+    -------
+    shift_error : float
+        Largest absolute change of a score, over all offsets and shifts, between the query at
+        ``offset`` with the key at 0 and the query at ``offset + shift`` with the key at
+        ``shift``.
+    distance_effect : float
+        Largest absolute difference between the unshifted scores of two offsets.
+
+    Examples
+    --------
+    >>> q, k = np.array([1.0, 2.0, 3.0, 4.0]), np.array([4.0, -1.0, 2.0, 0.5])
+    >>> shift_error, distance_effect = relative_errors(rope, q, k, [0, 3, 7], [10, 100])
+    >>> bool(shift_error < 1e-12), round(distance_effect, 2)
+    (True, 6.88)
+    """
+    ### BEGIN SOLUTION
+    offsets = np.asarray(offsets, dtype=float)
+    queries = np.tile(q, (len(offsets), 1))
+
+    def scores(shift):
+        rotated_queries = np.asarray(rope_function(queries, offsets + shift))
+        rotated_key = np.asarray(rope_function(np.tile(k, (1, 1)), np.array([float(shift)])))[0]
+        return rotated_queries @ rotated_key
+
+    unshifted = scores(0)
+    shift_error = max(np.abs(scores(shift) - unshifted).max() for shift in shifts)
+    return float(shift_error), float(unshifted.max() - unshifted.min())
+    ### END SOLUTION
+
+
+# %%
+check("relative_errors")
+
+# %%
+grade("relative_errors")
