@@ -12,7 +12,6 @@ help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 course: install ## install, generate the exercises, build the book, serve it on http://localhost:8000 (PORT=...)
-	@$(PY) book/serve.py --port $(PORT) --check-port
 	@echo "[1/3] exercises"
 	@$(PY) -m posenc.grading.cli exercises --if-stale
 	@echo "[2/3] book"

@@ -29,6 +29,14 @@ def test_lookup_returns_one_row_for_each_position(positions, dtype):
     np.testing.assert_array_equal(positions, before)
 
 
+def test_rows_of_a_long_table_are_found_and_trained():
+    table = np.arange(70_000.0)[:, np.newaxis]
+    late = np.array([255, 256, 69_999], np.uint32)
+    assert posenc.lookup(table, late).ravel().tolist() == [255, 256, 69_999]
+    gradient = posenc.lookup_gradient(late, np.ones((3, 1)), 70_000)
+    assert np.flatnonzero(gradient).tolist() == [255, 256, 69_999]
+
+
 @pytest.mark.parametrize("positions", [2, [2], [[2, 2]]])
 def test_looked_up_rows_are_copies(positions):
     table = np.ones((4, 3))

@@ -129,7 +129,7 @@ def shortcomings(name):
     return [error for error in validate(name)["errors"] if error[0] not in chosen]
 
 
-@pytest.mark.parametrize("name", documented())
+@pytest.mark.parametrize("name", list(documented()))
 def test_docstring_follows_numpydoc(name):
     assert shortcomings(name) == []
 

@@ -61,7 +61,8 @@ def _convert(translator, node: nodes.Element, *, display: bool) -> str:
 
 
 def _visit_inline(translator, node: nodes.math) -> None:
-    translator.body.append(_convert(translator, node, display=False))
+    formula = _convert(translator, node, display=False)
+    translator.body.append(f'<span class="math">{formula}</span>')
     raise nodes.SkipNode
 
 

@@ -281,6 +281,15 @@ def _(x, w_q, w_k, w_v, *, causal=False):
 
 
 @_attentions.idea(
+    "weights returned first",
+    "both values are there in the wrong order: the output comes first, the weights second",
+    "attention-scores",
+)
+def _(x, w_q, w_k, w_v, *, causal=False):
+    return attention.self_attention(x, w_q, w_k, w_v, causal=causal)[::-1]
+
+
+@_attentions.idea(
     "batch transposed",
     ".T reverses all axes, the batch's too; only the last two axes of the keys are to be swapped",
     "attention-scores",
@@ -363,7 +372,7 @@ def _visible_attention(*shape: int, d_k: int, d_v: int, **options):
 
 def _drawn_attention(rng: np.random.Generator, *, d_k: int | None = None, **options):
     """Draw one sequence; without a d_k, it is d_model."""
-    length, d_model = int(rng.integers(4, 8)), int(rng.integers(8, 17))
+    length, d_model = int(rng.integers(4, 8)), int(rng.integers(9, 17))
     d_v = int(rng.integers(2, 7))
     return _attention_case(rng, length, d_model, d_k=d_k or d_model, d_v=d_v, **options)
 
@@ -379,16 +388,18 @@ def _rows_sum_to_one(candidate, *arrays, **options):
     )
 
 
-def _sees_itself_and_the_past(candidate, *arrays):
-    _, weights = candidate(*arrays, causal=True)
-    _, unmasked = candidate(*arrays)
+def _blind_to_later_rows(candidate, x, *arrays, **options):
+    output, weights = candidate(x, *arrays, **options)
+    other = x.copy()
+    other[-1] += 1
+    changed, _ = candidate(other, *arrays, **options)
     require(
         np.allclose(np.triu(weights, k=1), 0, atol=1e-6),
-        "with causal=True the weights right of the diagonal should be 0",
+        "the weights right of the diagonal should be 0",
     )
     require(
-        np.allclose(weights[-1], unmasked[-1], atol=1e-5),
-        "the last row sees all rows, so causal=True should not change its weights",
+        np.allclose(output[:-1], changed[:-1], atol=1e-5, equal_nan=True),
+        "another last token should change the last row of the output alone",
     )
 
 
@@ -418,7 +429,7 @@ SELF_ATTENTION = Exercise(
         values(
             "output and weights where d_k = 1, which needs no scale",
             1,
-            visible=lambda: [_visible_attention(5, 8, d_k=1, d_v=4)],
+            visible=lambda: [_visible_attention(5, 10, d_k=1, d_v=4)],
             drawn=lambda rng: [_drawn_attention(rng, d_k=1), _drawn_attention(rng, d_k=1)],
         ),
         values(
@@ -434,31 +445,37 @@ SELF_ATTENTION = Exercise(
             drawn=lambda rng: [_drawn_attention(rng, d_k=int(rng.integers(2, 5)))],
         ),
         values(
-            "causal=True",
+            "values with causal=True",
             1,
-            # With d_k = 1, a wrong scale is not counted again.
-            visible=lambda: [_visible_attention(5, 8, d_k=1, d_v=4, causal=True)],
+            # With d_k = 1 here and below, a wrong scale is not counted again.
+            visible=lambda: [_visible_attention(5, 10, d_k=1, d_v=4, causal=True)],
             drawn=lambda rng: [
                 _drawn_attention(rng, d_k=1, causal=True),
                 _drawn_attention(rng, d_k=1, causal=True),
             ],
         ),
         holds(
-            "with causal=True row t sees rows 0 to t",
+            "with causal=True no row sees a later one",
             0.5,
-            _sees_itself_and_the_past,
-            visible=lambda: [_visible_attention(5, 8, d_k=8, d_v=4)],
-            drawn=lambda rng: [_drawn_attention(rng), _drawn_attention(rng)],
+            _blind_to_later_rows,
+            visible=lambda: [_visible_attention(5, 10, d_k=1, d_v=4, causal=True)],
+            drawn=lambda rng: [
+                _drawn_attention(rng, d_k=1, causal=True),
+                _drawn_attention(rng, d_k=1, causal=True),
+            ],
         ),
         holds(
             "rows of the weights sum to 1",
             0.5,
             _rows_sum_to_one,
             visible=lambda: [
-                _visible_attention(5, 8, d_k=8, d_v=4),
-                _visible_attention(5, 8, d_k=8, d_v=4, causal=True),
+                _visible_attention(5, 10, d_k=1, d_v=4),
+                _visible_attention(5, 10, d_k=1, d_v=4, causal=True),
             ],
-            drawn=lambda rng: [_drawn_attention(rng), _drawn_attention(rng, causal=True)],
+            drawn=lambda rng: [
+                _drawn_attention(rng, d_k=1),
+                _drawn_attention(rng, d_k=1, causal=True),
+            ],
         ),
         holds(
             "each sequence of a batch for itself",
@@ -561,12 +578,32 @@ def _(function, x, permutation):
 
 @_gaps.idea(
     "inverse permutation",
-    "input and output are permuted in opposite directions: applying a permutation a second time "
-    "does not undo it, unless it is its own inverse",
+    "the output is permuted in the direction opposite to the input's: the same permutation a "
+    "second time does not undo the first, unless it is its own inverse",
     "attention-equivariance",
 )
 def _(function, x, permutation):
     return np.abs(function(x[permutation])[permutation] - function(x)).max()
+
+
+@_gaps.idea(
+    "inverse permutation of the input",
+    "row i of x is sent to place permutation[i], while the output takes its row i from there",
+    "attention-equivariance",
+)
+def _(function, x, permutation):
+    return np.abs(function(x[np.argsort(permutation)]) - function(x)[permutation]).max()
+
+
+@_gaps.idea(
+    "rows sent instead of fetched",
+    "input and output both have row i sent to place permutation[i], which measures the gap of the "
+    "inverse; row i of the permuted input is row permutation[i] of x",
+    "attention-equivariance",
+)
+def _(function, x, permutation):
+    sent = np.argsort(permutation)
+    return np.abs(function(x[sent]) - function(x)[sent]).max()
 
 
 @_gaps.idea(
@@ -729,7 +766,7 @@ EQUIVARIANCE_GAP = Exercise(
             ],
         ),
         values(
-            "the right two outputs compared",
+            "which two outputs are compared",
             1.5,
             # All differences of alternating_offset are of one size, which mean and maximum share.
             visible=lambda: [

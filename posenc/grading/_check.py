@@ -14,7 +14,7 @@ from posenc import exercises
 from posenc.exercises import Exercise
 from posenc.grading import _judge
 from posenc.grading._guard import Guard, lifted
-from posenc.grading._report import Report, call_text, points_text, reading, recognised
+from posenc.grading._report import Report, call_text, listed, points_text, reading, recognised
 
 PRACTICE_SEED = "practice"
 SEED_VARIABLE = "POSENC_SEED"
@@ -138,7 +138,8 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
     ):
         return _unready(exercise, f"not written yet: {failing[0].fault}.", mode)
 
-    ideas = _judge.recognise(exercise, results, seed=seed) if failing else []
+    explained = _judge.recognise(exercise, results, seed=seed) if failing else {}
+    ideas = [item for item in exercise.misconceptions if item.name in explained]
     headline = (
         f"{exercise.name}: {points:g} of {points_text(exercise.points)}{replaced}. "
         f"{_count_text(exercise, results, mode)}"
@@ -147,7 +148,7 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
     if failing:
         lines += _details(exercise, function, failing, mode)
         if ideas:
-            lines.append(recognised(ideas))
+            lines.append(recognised(ideas, explained))
         lines.append(reading(ideas[0].section if ideas else exercise.section))
     return Report(
         exercise.name,
@@ -171,7 +172,7 @@ def _count_text(exercise: Exercise, results: list, mode: str) -> str:
 
 def _details(exercise: Exercise, function: Callable, failing: list, mode: str) -> list[str]:
     """Return what is wrong; hidden inputs stay hidden, a visible case that fails alike is shown."""
-    lines = ["Not right yet: " + "; ".join(result.criterion.name for result in failing) + "."]
+    lines = [f"Not right yet: {listed([result.criterion.name for result in failing])}."]
     first = failing[0]
     if mode == "graded":
         shown = _judge.judge(exercise, function, guard=Guard(exercise))
@@ -183,8 +184,8 @@ def _details(exercise: Exercise, function: Callable, failing: list, mode: str) -
         if not alike:
             return [*lines, "It fails on cases drawn for grading alone; no visible case shows it."]
         first = alike[0]
-    lines.append(f"{call_text(exercise.name, first.case)}")
-    lines.append("  " + "; ".join(first.failure.lines))
+    lines.append(f"{call_text(exercise.name, first.case)}:")
+    lines.append("; ".join(first.failure.lines))
     return lines
 
 

@@ -6,11 +6,13 @@ import copy
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from posenc.exercises import Case, Criterion, Exercise, Failure, Misconception
+from posenc import exercises
+from posenc.exercises import Case, Criterion, Exercise, Failure
 from posenc.grading._guard import CallFault, Guard, random_state_kept
 
 
@@ -68,29 +70,36 @@ def earned(results: Sequence[Result]) -> float:
 
 def recognise(
     exercise: Exercise, results: Sequence[Result], *, seed: str | int | None
-) -> list[Misconception]:
-    """Return the misconceptions whose wrong behaviour this is.
+) -> dict[str, frozenset[int]]:
+    """Return the misconceptions whose wrong behaviour this is, each with the criteria it explains.
 
-    A misconception is recognised where it fails and the candidate does the very same there. If
-    some explain everything that is wrong, only these are returned.
+    A misconception is recognised where it fails and the candidate does the very same there; one
+    that explains less than another is left out.
     """
     failing = {index for index, result in enumerate(results) if not result.passed}
-    explained: dict[str, set[int]] = {}
-    for misconception in exercise.misconceptions:
-        guard = Guard(None, call_seconds=1.0, total_seconds=5.0)
-        wrong = judge(exercise, misconception.function, seed=seed, guard=guard)
-        wrong_at = {index for index, result in enumerate(wrong) if not result.passed}
-        same = all(_same_observations(exercise, results[index], wrong[index]) for index in wrong_at)
-        if wrong_at and wrong_at <= failing and same:
-            explained[misconception.name] = wrong_at
-    best = [
-        name
+    explained: dict[str, frozenset[int]] = {}
+    for name, wrong in _wrong_results(exercise.name, seed).items():
+        wrong_at = frozenset(index for index, result in enumerate(wrong) if not result.passed)
+        if (
+            wrong_at
+            and wrong_at <= failing
+            and all(_same_observations(exercise, results[at], wrong[at]) for at in wrong_at)
+        ):
+            explained[name] = wrong_at
+    return {
+        name: indices
         for name, indices in explained.items()
         if not any(indices < others for others in explained.values())
-    ]
-    return [
-        misconception for misconception in exercise.misconceptions if misconception.name in best
-    ]
+    }
+
+
+@lru_cache(maxsize=64)
+def _wrong_results(name: str, seed: str | int | None) -> dict[str, list[Result]]:
+    exercise = exercises.get(name)
+    return {
+        misconception.name: judge(exercise, misconception.function, seed=seed, guard=Guard(None))
+        for misconception in exercise.misconceptions
+    }
 
 
 def _judge_criterion(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -84,10 +84,23 @@ def reading(label: str) -> str:
     return f'Read chapter {chapter}, "{section.title}" ({section.page}.html#{label}).'
 
 
-def recognised(misconceptions: Sequence[Misconception]) -> str:
-    """Return the recognised ideas in one line."""
-    ideas = "; or ".join(f"{item.name} - {item.explanation}" for item in misconceptions)
-    return f"Recognised: {ideas}."
+def recognised(
+    misconceptions: Sequence[Misconception], explained: Mapping[str, frozenset[int]]
+) -> str:
+    """Return the recognised ideas in one line: "or" between ideas that explain the same checks."""
+    line, previous = "Recognised: ", None
+    for item in misconceptions:
+        if previous is not None:
+            line += "; or " if explained[item.name] == previous else ". Also: "
+        line += f"{item.name} - {item.explanation}"
+        previous = explained[item.name]
+    return f"{line}."
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Return names in one line, cut after the first few."""
+    rest = len(names) - most
+    return "; ".join(names[:most]) + (f"; and {rest} more" if rest > 0 else "")
 
 
 def _shown(value: Any) -> str:

@@ -3,11 +3,11 @@
 #
 # {{facts}}
 #
-# When you are done, you will have turned a vector with a matrix of your own, and you will know how
-# checks work.
+# When you are done, you will have turned a vector with a matrix of your own, and you will know
+# how checks work.
 #
-# Before you start: you can write a function in Python, and you know what sine and cosine are. Read
-# [the chapter]({{site}}/00-start.html) first.
+# Before you start: you can write a function in Python, and you know what sine and cosine are.
+# Read [the chapter]({{site}}/00-start.html) first.
 #
 # {{how}}
 
@@ -40,8 +40,8 @@ import numpy as np
 #
 # <details><summary>Hint 2</summary>
 #
-# Turned by the angle a, (1, 0) lands on (cos a, sin a). The vector (0, 1) is a quarter turn ahead of
-# it, so it lands on the point that is a quarter turn ahead of (cos a, sin a).
+# Turned by the angle a, (1, 0) lands on (cos a, sin a). The vector (0, 1) is a quarter turn ahead
+# of it, so it lands on the point that is a quarter turn ahead of (cos a, sin a).
 #
 # </details>
 

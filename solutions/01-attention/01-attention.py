@@ -31,8 +31,8 @@ import numpy as np
 #
 # {{task}}
 #
-# Turn scores into weights: each is positive, and along one axis they sum to one. Large scores such as
-# 1000 must not overflow, and a score of minus infinity gets the weight 0.
+# Turn scores into weights: each is positive, and along one axis they sum to one. Large scores
+# such as 1000 must not overflow, and a score of minus infinity gets the weight 0.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -43,8 +43,8 @@ import numpy as np
 #
 # <details><summary>Hint 2</summary>
 #
-# Subtract the largest score of each slice. `keepdims=True` keeps the reduced axis, so that the result
-# still broadcasts against the scores, whatever the axis.
+# Subtract the largest score of each slice. `keepdims=True` keeps the reduced axis, so that the
+# result still broadcasts against the scores, whatever the axis.
 #
 # </details>
 
@@ -88,22 +88,22 @@ grade("softmax")
 #
 # {{task}}
 #
-# Let every token look at every other token. Project the tokens to queries, keys and values; score each
-# query against each key; turn each row of scores into weights; average the values with them. With
-# `causal=True`, token t looks at the tokens 0 to t only. You may call your `softmax`.
+# Let every token look at every other token. Project the tokens to queries, keys and values; score
+# each query against each key; turn each row of scores into weights; average the values with them.
+# With `causal=True`, token t looks at the tokens 0 to t only. You may call your `softmax`.
 #
 # <details><summary>Hint 1</summary>
 #
 # The scores have one row for each query and one column for each key, and they are divided by the
-# square root of the width of one key. For a batch, swap the last two axes of the keys; `.T` would turn
-# all axes round.
+# square root of the width of one key. For a batch, swap the last two axes of the keys; `.T` would
+# turn all axes round.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Mask before the softmax: a forbidden score of minus infinity becomes the weight 0, and the rest of
-# the row still sums to one. `np.tri(n, dtype=bool)` is True on and below the diagonal.
+# Mask before the softmax: a forbidden score of minus infinity becomes the weight 0, and the rest
+# of the row still sums to one. `np.tri(n, dtype=bool)` is True on and below the diagonal.
 #
 # </details>
 
@@ -158,21 +158,21 @@ grade("self_attention")
 #
 # {{task}}
 #
-# A function of a sequence is equivariant when it does not matter whether you reorder the rows before it
-# or after it. Measure how far a function is from that: the largest absolute difference between the two.
-# A gap of zero means that the function cannot see the order.
+# A function of a sequence is equivariant when it does not matter whether you reorder the rows
+# before it or after it. Measure how far a function is from that: the largest absolute difference
+# between the two. A gap of zero means that the function cannot see the order.
 #
 # <details><summary>Hint 1</summary>
 #
-# There are two ways from `x` to the result: permute the rows of the input, or permute the rows of the
-# output. Indexing with `[permutation]` does either.
+# There are two ways from `x` to the result: permute the rows of the input, or permute the rows of
+# the output. Indexing with `[permutation]` does either.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Use the same permutation on both ways, not its inverse on one of them. Take absolute values before you
-# look for the largest, and return a plain float.
+# Use the same permutation on both ways, not its inverse on one of them. Take absolute values
+# before you look for the largest, and return a plain float.
 #
 # </details>
 

@@ -9,8 +9,8 @@
 # - encode positions of any kind, exactly where many implementations lose digits;
 # - add a table of positions to embeddings without going past its end.
 #
-# Before you start: you know sine, cosine and radians, and how NumPy broadcasts a column against a row.
-# Read [the chapter]({{site}}/02-sinusoidal.html) first.
+# Before you start: you know sine, cosine and radians, and how NumPy broadcasts a column against a
+# row. Read [the chapter]({{site}}/02-sinusoidal.html) first.
 #
 # {{how}}
 
@@ -31,13 +31,14 @@ import numpy as np
 #
 # {{task}}
 #
-# Each pair of dimensions has its own speed. Return, for the pairs i = 0, 1, 2, ..., how far they turn
-# from one position to the next: the base raised to the power -2i/d. The base may be an integer.
+# Each pair of dimensions has its own speed. Return, for the pairs i = 0, 1, 2, ..., how far they
+# turn from one position to the next: the base raised to the power -2i/d. The base may be an
+# integer.
 #
 # <details><summary>Hint 1</summary>
 #
-# There is one frequency for each pair, half as many as dimensions. The first is 1 whatever the base,
-# and each is smaller than the one before.
+# There is one frequency for each pair, half as many as dimensions. The first is 1 whatever the
+# base, and each is smaller than the one before.
 #
 # </details>
 #
@@ -87,22 +88,22 @@ grade("inverse_frequencies")
 #
 # {{task}}
 #
-# Encode positions. Pair i of a row holds the sine and the cosine of position times frequency, sine at
-# column 2i and cosine at column 2i + 1. Use the positions that you are given: they may have gaps, be
-# negative, fractional or very large, and come as a single number or in an array of any shape. You may
-# call your `inverse_frequencies`.
+# Encode positions. Pair i of a row holds the sine and the cosine of position times frequency,
+# sine at column 2i and cosine at column 2i + 1. Use the positions that you are given: they may
+# have gaps, be negative, fractional or very large, and come as a single number or in an array of
+# any shape. You may call your `inverse_frequencies`.
 #
 # <details><summary>Hint 1</summary>
 #
-# Give the positions one more axis at the end, and broadcasting makes the table of angles: one angle for
-# each position and pair.
+# Give the positions one more axis at the end, and broadcasting makes the table of angles: one
+# angle for each position and pair.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Make an empty float64 array of the final shape and fill its even columns, `[..., 0::2]`, and its odd
-# ones. Check `d_model` before anything else.
+# Make an empty float64 array of the final shape and fill its even columns, `[..., 0::2]`, and its
+# odd ones. Check `d_model` before anything else.
 #
 # </details>
 
@@ -158,8 +159,8 @@ grade("sinusoidal_encoding")
 #
 # {{task}}
 #
-# A frequency says how far a pair turns in one position. Its wavelength says how many positions it takes
-# to turn once.
+# A frequency says how far a pair turns in one position. Its wavelength says how many positions it
+# takes to turn once.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -169,7 +170,8 @@ grade("sinusoidal_encoding")
 #
 # <details><summary>Hint 2</summary>
 #
-# There are as many wavelengths as frequencies: one for each pair. The first is 2 pi, whatever the base.
+# There are as many wavelengths as frequencies: one for each pair. The first is 2 pi, whatever the
+# base.
 #
 # </details>
 
@@ -211,14 +213,14 @@ grade("wavelengths")
 #
 # {{task}}
 #
-# Add rows of a position table to the embeddings of a sequence: row `start` to the first token, the next
-# row to the second, and so on. Every sequence of a batch gets the same rows. Where the table has no row
-# for a token, raise an error instead of going on with fewer rows.
+# Add rows of a position table to the embeddings of a sequence: row `start` to the first token,
+# the next row to the second, and so on. Every sequence of a batch gets the same rows. Where the
+# table has no row for a token, raise an error instead of going on with fewer rows.
 #
 # <details><summary>Hint 1</summary>
 #
-# The tokens lie along the second last axis of `x`. A slice of the table has the shape (n, d_model), which
-# broadcasts over the batch by itself.
+# The tokens lie along the second last axis of `x`. A slice of the table has the shape (n,
+# d_model), which broadcasts over the batch by itself.
 #
 # </details>
 #

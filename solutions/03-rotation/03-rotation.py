@@ -9,9 +9,9 @@
 # - do the same without a matrix;
 # - say how similar two encodings are from their offset alone.
 #
-# Before you start: you have solved [Start here]({{site}}/00-start.html) and
-# [the sinusoidal formula]({{site}}/02-sinusoidal.html), and you have met the addition theorems of sine
-# and cosine. Read [the chapter]({{site}}/03-rotation.html) first.
+# Before you start: you have solved [Start here]({{site}}/00-start.html) and [the sinusoidal
+# formula]({{site}}/02-sinusoidal.html), and you have met the addition theorems of sine and
+# cosine. Read [the chapter]({{site}}/03-rotation.html) first.
 #
 # {{how}}
 
@@ -34,21 +34,22 @@ from posenc import inverse_frequencies
 #
 # {{task}}
 #
-# Write the matrix that moves the encoding of any position p to the encoding of p + offset. It depends on
-# the offset alone. It has a block of 2 by 2 on its diagonal for each pair, and zeros elsewhere. You may
-# call `inverse_frequencies`.
+# Write the matrix that moves the encoding of any position p to the encoding of p + offset. It
+# depends on the offset alone. It has a block of 2 by 2 on its diagonal for each pair, and zeros
+# elsewhere. You may call `inverse_frequencies`.
 #
 # <details><summary>Hint 1</summary>
 #
-# Write sin(a + b) and cos(a + b) with the addition theorems, where a is the angle of the position and b
-# that of the offset. The four factors of sin a and cos a are the block.
+# Write sin(a + b) and cos(a + b) with the addition theorems, where a is the angle of the position
+# and b that of the offset. The four factors of sin a and cos a are the block.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# A pair is stored as (sine, cosine), not as (cosine, sine). So the block is not the counter-clockwise
-# rotation matrix, but its transpose. Its angle is the offset times the frequency of the pair.
+# A pair is stored as (sine, cosine), not as (cosine, sine). So the block is not the
+# counter-clockwise rotation matrix, but its transpose. Its angle is the offset times the
+# frequency of the pair.
 #
 # </details>
 
@@ -99,8 +100,8 @@ grade("shift_matrix")
 #
 # {{task}}
 #
-# Move encodings by an offset without building the matrix and without knowing their positions. You may
-# call `inverse_frequencies`.
+# Move encodings by an offset without building the matrix and without knowing their positions. You
+# may call `inverse_frequencies`.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -110,8 +111,8 @@ grade("shift_matrix")
 #
 # <details><summary>Hint 2</summary>
 #
-# Take all sines, `[..., 0::2]`, and all cosines, and apply the addition theorems to the whole arrays.
-# Write into a new array: the old sines are still needed for the new cosines.
+# Take all sines, `[..., 0::2]`, and all cosines, and apply the addition theorems to the whole
+# arrays. Write into a new array: the old sines are still needed for the new cosines.
 #
 # </details>
 
@@ -163,8 +164,8 @@ grade("shift_encoding")
 #
 # {{task}}
 #
-# Multiply the encodings of two positions and sum up: the result depends on how far apart they are, and
-# on nothing else. Write this function of the offset. You may call `inverse_frequencies`.
+# Multiply the encodings of two positions and sum up: the result depends on how far apart they
+# are, and on nothing else. Write this function of the offset. You may call `inverse_frequencies`.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -174,8 +175,8 @@ grade("shift_encoding")
 #
 # <details><summary>Hint 2</summary>
 #
-# What is left is one cosine for each pair, of offset times frequency; sum them over the pairs. At offset
-# 0 every cosine is 1, so the sum is half of `d_model`.
+# What is left is one cosine for each pair, of offset times frequency; sum them over the pairs. At
+# offset 0 every cosine is 1, so the sum is half of `d_model`.
 #
 # </details>
 

@@ -9,8 +9,9 @@
 # - rotate queries and keys as RoPE does, in both layouts;
 # - test whether a rotary function makes scores depend on the distance, and on the distance alone.
 #
-# Before you start: you have solved [the rotation identity]({{site}}/03-rotation.html). Read the chapters
-# [on learned positions]({{site}}/04-learned.html) and [on RoPE]({{site}}/04-rope.html) first.
+# Before you start: you have solved [the rotation identity]({{site}}/03-rotation.html). Read the
+# chapters [on learned positions]({{site}}/04-learned.html) and [on RoPE]({{site}}/04-rope.html)
+# first.
 #
 # {{how}}
 
@@ -33,19 +34,21 @@ from posenc import inverse_frequencies
 #
 # {{task}}
 #
-# A learned encoding is a table with one trained row for each position. Return the rows of the positions
-# asked for. The table has no other rows: a position before its start or past its end is an error.
+# A learned encoding is a table with one trained row for each position. Return the rows of the
+# positions asked for. The table has no other rows: a position before its start or past its end is
+# an error.
 #
 # <details><summary>Hint 1</summary>
 #
-# Indexing a table with an array of integers returns one row for each of them, in the array's shape.
+# Indexing a table with an array of integers returns one row for each of them, in the array's
+# shape.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# NumPy raises an IndexError past the end by itself, but it counts -1 from the end. That is the case which
-# you must refuse.
+# NumPy raises an IndexError past the end by itself, but it counts -1 from the end. That is the
+# case which you must refuse.
 #
 # </details>
 
@@ -96,21 +99,22 @@ grade("lookup")
 #
 # {{task}}
 #
-# Rotate each pair of dimensions counter-clockwise by the angle position times frequency. In the layout
-# `"interleaved"`, pair i is the columns 2i and 2i + 1; in the layout `"half"`, it is the columns i and
-# i + d/2. The frequencies are those of the sinusoidal encoding; you may call `inverse_frequencies`.
+# Rotate each pair of dimensions counter-clockwise by the angle position times frequency. In the
+# layout `"interleaved"`, pair i is the columns 2i and 2i + 1; in the layout `"half"`, it is the
+# columns i and i + d/2. The frequencies are those of the sinusoidal encoding; you may call
+# `inverse_frequencies`.
 #
 # <details><summary>Hint 1</summary>
 #
-# The two layouts differ in one thing: which columns are the first and which the second members of the
-# pairs. Choose them as two slices, and the rest is the same.
+# The two layouts differ in one thing: which columns are the first and which the second members of
+# the pairs. Choose them as two slices, and the rest is the same.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# A counter-clockwise rotation by the angle a turns (u, v) into (u cos a - v sin a, u sin a + v cos a).
-# Write into a new float array, through the same two slices, so that `x` is left as it is.
+# A counter-clockwise rotation by the angle a turns (u, v) into (u cos a - v sin a, u sin a + v
+# cos a). Write into a new float array, through the same two slices, so that `x` is left as it is.
 #
 # </details>
 
@@ -181,19 +185,20 @@ grade("rope")
 #
 # {{task}}
 #
-# Score every query against every key. Rotate the queries by their positions and the keys by theirs, take
-# all dot products, and scale them as attention does. You may call your `rope`.
+# Score every query against every key. Rotate the queries by their positions and the keys by
+# theirs, take all dot products, and scale them as attention does. You may call your `rope`.
 #
 # <details><summary>Hint 1</summary>
 #
-# Rotation comes first and the product after it: a rotated product of unrotated vectors is something else.
+# Rotation comes first and the product after it: a rotated product of unrotated vectors is
+# something else.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Attention divides by the square root of the width of one key. Swap the last two axes of the keys, so
-# that a batch works too.
+# Attention divides by the square root of the width of one key. Swap the last two axes of the
+# keys, so that a batch works too.
 #
 # </details>
 
@@ -244,22 +249,22 @@ grade("rope_scores")
 #
 # {{task}}
 #
-# Write a test for somebody else's rotary function. Take one query and one key, and let only positions
-# change: the query stands at an offset, the key at 0, and then both are moved by the same shift. Return
-# two numbers: how much a score changes by shifting, which should be nothing, and how much scores differ
-# between offsets, which should be something.
+# Write a test for somebody else's rotary function. Take one query and one key, and let only
+# positions change: the query stands at an offset, the key at 0, and then both are moved by the
+# same shift. Return two numbers: how much a score changes by shifting, which should be nothing,
+# and how much scores differ between offsets, which should be something.
 #
 # <details><summary>Hint 1</summary>
 #
-# Call `rope_function(x, positions)` with the same row repeated, `np.tile(q, (n, 1))`, so that content
-# cannot be mistaken for position.
+# Call `rope_function(x, positions)` with the same row repeated, `np.tile(q, (n, 1))`, so that
+# content cannot be mistaken for position.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Write a helper that returns the scores of all offsets for one shift. The first number compares the
-# helper's results for a shift and for shift 0; the second looks at shift 0 alone.
+# Write a helper that returns the scores of all offsets for one shift. The first number compares
+# the helper's results for a shift and for shift 0; the second looks at shift 0 alone.
 #
 # </details>
 

@@ -1,0 +1,35 @@
+"""How nbgrader runs this course; its commands read this file when they start in this folder."""
+
+import os
+import sys
+from pathlib import Path
+
+try:
+    from posenc.grading import assignments, nbgrader_plugin
+except ImportError:
+    raise SystemExit('posenc is not installed; run: pip install -e ".[class]"') from None
+
+ROOT = Path(__file__).resolve().parent
+
+c = get_config()  # noqa: F821 - nbgrader provides it
+c.CourseDirectory.course_id = "posenc"
+c.CourseDirectory.root = str(ROOT)
+c.CourseDirectory.source_directory = assignments.SOURCE
+c.CourseDirectory.release_directory = assignments.RELEASE
+# Any database that SQLAlchemy has a driver for.
+c.CourseDirectory.db_url = os.environ.get("POSENC_DB") or f"sqlite:///{ROOT / 'gradebook.db'}"
+
+# Seconds for a cell. A graded cell stops an endless function by itself, at worst after 100.
+c.Execute.timeout = 120
+# Lines of a report, which `nbgrader validate` cuts at this width.
+c.Validator.width = 500
+
+# exercises/ is in the repository, so without this the first generate_assignment would do nothing.
+c.GenerateAssignment.force = True
+c.GenerateAssignment.exporter_class = nbgrader_plugin.ReleaseExporter
+c.Autograde.exporter_class = nbgrader_plugin.SubmissionExporter
+
+try:
+    assignments.refresh_source(ROOT)
+except assignments.CourseError as error:
+    print(f"posenc: {error}", file=sys.stderr)

@@ -1,0 +1,134 @@
+"""The ``posenc`` command, for those who run the course."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import posenc
+from posenc.grading import assignments
+from posenc.grading.assignments import CourseError
+
+# What the extra "class" installs and these commands import.
+CLASS_MODULES = {
+    "jupyter_client",
+    "jupytext",
+    "nbconvert",
+    "nbformat",
+    "nbgrader",
+    "traitlets",
+    "yaml",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words of the command line; those of this process if not given.
+
+    Returns
+    -------
+    int
+        Exit status: 0 done, 1 not done, 2 not understood, 130 stopped by the user.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except CourseError as error:
+        return _fail(str(error))
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in CLASS_MODULES:
+            raise
+        return _fail(f'{error.name} is not installed; run: pip install "posenc[class]"')
+    except KeyboardInterrupt:
+        _say("stopped")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="posenc", description="Run the posenc course.")
+    parser.add_argument("--version", action="version", version=f"posenc {posenc.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    exercises = commands.add_parser(
+        "exercises",
+        help="generate the students' notebooks from solutions/",
+        description="Generate the students' notebooks in exercises/ from solutions/. A notebook "
+        "that holds answers is copied before it is replaced.",
+    )
+    exercises.add_argument("names", nargs="*", metavar="ASSIGNMENT", help="default: all")
+    how = exercises.add_mutually_exclusive_group()
+    how.add_argument(
+        "--check", action="store_true", help="write nothing; fail if exercises/ is stale"
+    )
+    how.add_argument(
+        "--if-stale",
+        action="store_true",
+        help="do nothing if the solutions are unchanged, and leave notebooks that hold answers",
+    )
+    exercises.set_defaults(run=_exercises)
+
+    demo = commands.add_parser(
+        "demo",
+        help="grade a sample class of five",
+        description="Grade a sample class of five with nbgrader, and show the gradebook.",
+    )
+    demo.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="an empty or new folder for the sample course (default: _build/demo)",
+    )
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _exercises(options: argparse.Namespace) -> int:
+    root = assignments.find_root()
+    try:
+        names = assignments.known(options.names)
+    except ValueError as error:
+        return _fail(str(error), status=2)
+    if options.check:
+        stale = assignments.stale(root, names)
+        if stale:
+            return _fail(
+                f"exercises/ is not what solutions/ generates ({', '.join(stale)}); "
+                "run: posenc exercises"
+            )
+        _say("exercises/ is what solutions/ generates")
+        return 0
+    if options.if_stale and assignments.is_released(root, names):
+        _say("exercises/ is up to date")
+        return 0
+    _say(f"generating {len(names)} notebook{'s' if len(names) > 1 else ''} from solutions/")
+    for line in assignments.generate(root, names, replace_answers=not options.if_stale):
+        _say(line)
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from posenc.grading import demo
+
+    root = assignments.find_root()
+    for line in demo.run(root, options.keep):
+        _say(line)
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _fail(message: str, *, status: int = 1) -> int:
+    print(f"posenc: {message}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

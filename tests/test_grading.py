@@ -1,0 +1,350 @@
+"""What a student reads: every message, triggered by the code that deserves it."""
+
+import os
+import random
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posenc
+from posenc.exercises import EXERCISES
+from posenc.grading import _check, _judge, check, grade
+from posenc.grading._guard import Guard
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def no_course_seed(monkeypatch):
+    monkeypatch.delenv("POSENC_SEED", raising=False)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+
+
+def notebook(source, call):
+    """Run source and then a call in one namespace, as cells of a notebook do."""
+    namespace = {"np": np, "posenc": posenc, "check": check, "grade": grade}
+    exec(source, namespace)
+    return eval(call, namespace)
+
+
+RIGHT = """
+def inverse_frequencies(d_model, *, base=10_000.0):
+    return base ** (-np.arange(0, d_model, 2) / d_model)
+"""
+IGNORES_BASE = """
+def inverse_frequencies(d_model, *, base=10_000.0):
+    return 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
+"""
+
+
+def with_body(body):
+    return f"def inverse_frequencies(d_model, *, base=10_000.0):\n    {body}\n"
+
+
+def test_a_right_answer():
+    report = notebook(RIGHT, "check('inverse_frequencies')")
+    assert report.passed
+    assert (report.points, report.max_points, report.misconceptions) == (4, 4, ())
+    assert len(report.lines) == 1
+    assert "4 of 4 visible checks pass; grading runs the same 4 on new cases" in report.text
+
+
+def test_a_recognised_misconception():
+    report = notebook(IGNORES_BASE, "check('inverse_frequencies')")
+    assert report.points == 2.5
+    assert report.misconceptions == ("base ignored",)
+    assert "inverse_frequencies: 2.5 of 4 points" in report.lines[0]
+    assert "Not right yet: values at another base; an integer base." in report.lines
+    assert "inverse_frequencies(8, base=500):" in report.lines
+    assert (
+        "first difference at [1]: expected 0.211474, got 0.1; largest error 0.111; "
+        "3 of 4 entries differ" in report.lines
+    )
+    assert "Recognised: base ignored - " in report.text
+    assert report.lines[-1] == (
+        'Read chapter 2, "Frequencies" (02-sinusoidal.html#sinusoidal-frequencies).'
+    )
+
+
+def test_two_wrong_ideas_at_once_are_both_named():
+    source = """
+def sinusoidal_encoding(positions, d_model, *, base=10_000.0):
+    angles = np.asarray(positions)[..., None] * base ** (-np.arange(0, d_model, 2) / d_model)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+"""
+    report = notebook(source, "check('sinusoidal_encoding')")
+    assert report.misconceptions == ("halves", "odd d_model accepted")
+    assert ". Also: odd d_model accepted - " in report.text
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise NotImplementedError()", "not written yet: its cell raises NotImplementedError"),
+        ("return 1 / 0", "crash: ZeroDivisionError: division by zero"),
+        ("return np.ones(3)[base:]", "crash: TypeError: slice indices must be integers"),
+        ("raise SystemExit", "crash: it calls exit"),
+        ("return", "expected an array, got None: is there a `return`?"),
+        ("return np.ones(3)", "expected shape (4,), got shape (3,)"),
+        ("return 'frequencies'", "expected real numbers, got dtype <U11 (a str)"),
+        ("return [[1], [2, 3]]", "expected an array of shape (4,), got a list of 2"),
+        ("return np.ones(d_model // 2) * 1j", "expected real numbers, got dtype complex128"),
+        ("return np.full(d_model // 2, np.nan)", "4 entries are nan"),
+        ("raise MemoryError", "out of memory: it asked for more memory than there is"),
+        (
+            "return posenc.inverse_frequencies(d_model, base=base)",
+            "calls the reference: it calls posenc's inverse_frequencies",
+        ),
+        (
+            "return 1 / (posenc.wavelengths(d_model, base=base) / 6.283185307179586)",
+            "calls the reference: it calls posenc's wavelengths",
+        ),
+    ],
+)
+def test_words(body, words):
+    source = with_body(body)
+    report = notebook(source, "check('inverse_frequencies')")
+    assert report.points == 0
+    # nan passes the property check of the first criterion's comparison, so look at all findings.
+    results = _judge.judge(
+        EXERCISES["inverse_frequencies"],
+        notebook(source, "inverse_frequencies"),
+        guard=Guard(EXERCISES["inverse_frequencies"]),
+    )
+    assert words in report.text + "\n" + "\n".join(str(result.failure) for result in results)
+
+
+def test_not_run_yet_and_not_a_function():
+    assert "not run yet: run the cell that defines softmax" in notebook("", "check('softmax')").text
+    report = notebook("softmax = 3", "check('softmax')")
+    assert "not a function: softmax is 'int' here" in report.text
+    assert report.points == 0
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="no exercise is called 'softmx'; did you mean softmax"):
+        check("softmx")
+
+
+def test_too_slow_is_said_in_time_and_hides_nothing_else():
+    source = """
+def inverse_frequencies(d_model, *, base=10_000.0):
+    while base != 10_000.0:
+        pass
+    return base ** (-np.arange(0, d_model, 2) / d_model)
+"""
+    report = notebook(source, "check('inverse_frequencies')")
+    assert report.points == 2.5
+    assert "too slow: still running after 5 seconds" in report.text
+
+
+def test_too_slow_is_seen_through_a_bare_except():
+    source = """
+def inverse_frequencies(d_model, *, base=10_000.0):
+    for _ in range(4):
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+    raise KeyError("swallowed")
+"""
+    guard = Guard(EXERCISES["inverse_frequencies"], call_seconds=0.3)
+    results = _judge.judge(
+        EXERCISES["inverse_frequencies"], notebook(source, "inverse_frequencies"), guard=guard
+    )
+    assert _judge.earned(results) == 0
+
+
+def test_the_reference_is_off_limits_through_a_name_kept_before_and_a_bare_except():
+    source = """
+kept = posenc.inverse_frequencies
+def inverse_frequencies(d_model, *, base=10_000.0):
+    try:
+        return kept(d_model, base=base)
+    except BaseException:
+        return base ** (-np.arange(0, d_model, 2) / d_model)
+"""
+    report = notebook(source, "check('inverse_frequencies')")
+    assert report.points == 0
+    assert "calls the reference" in report.text
+
+
+def test_functions_of_earlier_chapters_may_be_used():
+    source = """
+def shift_matrix(offset, d_model, *, base=10_000.0):
+    matrix = np.zeros((d_model, d_model))
+    for pair, frequency in enumerate(posenc.inverse_frequencies(d_model, base=base)):
+        block = posenc.rotation_matrix(offset * frequency).T
+        matrix[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2] = block
+    return matrix
+"""
+    assert notebook(source, "check('shift_matrix')").passed
+
+
+def test_changes_its_input():
+    source = """
+def add_positions(x, table, *, start=0):
+    if start < 0 or start + x.shape[-2] > len(table):
+        raise IndexError("outside the table")
+    x += table[start : start + x.shape[-2]]
+    return x
+"""
+    report = notebook(source, "check('add_positions')")
+    assert report.points == 3.5
+    assert "changes its input" in report.text
+    assert report.misconceptions == ("changes x",)
+
+
+def test_warnings_prints_and_the_random_state_cost_nothing(capsys):
+    source = """
+import random, sys, warnings
+def inverse_frequencies(d_model, *, base=10_000.0):
+    print("here"); print("there", file=sys.stderr)
+    warnings.warn("careful"); np.log(np.array(-1.0)); np.random.seed(3); random.seed(3)
+    return base ** (-np.arange(0, d_model, 2) / d_model)
+"""
+    np.random.seed(1)  # noqa: NPY002
+    random.seed(1)
+    expected = np.random.RandomState(1).random(), random.Random(1).random()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = notebook(source, "check('inverse_frequencies')")
+    assert report.passed
+    assert (np.random.random(), random.random()) == expected  # noqa: NPY002
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_earlier_function_that_fails_is_replaced_by_a_right_one():
+    source = (
+        IGNORES_BASE
+        + """
+def wavelengths(d_model, *, base=10_000.0):
+    return 2 * np.pi / inverse_frequencies(d_model, base=base)
+"""
+    )
+    report = notebook(source, "check('wavelengths')")
+    assert report.points == 3
+    assert "(scored with a right inverse_frequencies in place of yours)" in report.text
+    # The student's own function is back afterwards.
+    assert (
+        notebook(source, "(check('wavelengths'), inverse_frequencies(4, base=100.0)[1])")[1] == 0.01
+    )
+
+
+def test_grading_without_a_course_seed_says_so():
+    report = notebook(RIGHT, "grade('inverse_frequencies')")
+    assert report.mode == "practice"
+    assert "drawn from the practice seed, not the course's" in report.text
+
+
+def test_grading_hides_its_inputs_and_shows_a_visible_case_that_fails_alike(monkeypatch):
+    monkeypatch.setenv("POSENC_SEED", "a secret")
+    report = notebook(IGNORES_BASE, "grade('inverse_frequencies')")
+    assert (report.mode, report.points) == ("graded", 2.5)
+    assert report.misconceptions == ("base ignored",)
+    assert "inverse_frequencies(8, base=500):" in report.lines
+    for cases in _judge.draw_cases(EXERCISES["inverse_frequencies"], "a secret"):
+        for case in cases:
+            assert f"base={case.kwargs.get('base', 'none')}" not in report.text
+    assert "a secret" not in report.text
+
+
+def test_grading_a_failure_that_no_visible_case_shows(monkeypatch):
+    monkeypatch.setenv("POSENC_SEED", "a secret")
+    visible_only = """
+def inverse_frequencies(d_model, *, base=10_000.0):
+    known = {10_000.0, 500.0, 100}
+    return (base if base in known else 7.0) ** (-np.arange(0, d_model, 2) / d_model)
+"""
+    assert notebook(visible_only, "check('inverse_frequencies')").passed
+    report = notebook(visible_only, "grade('inverse_frequencies')")
+    assert report.points == 2.5
+    assert "cases drawn for grading alone; no visible case shows it" in report.text
+
+
+def test_another_seed_draws_other_cases(monkeypatch):
+    first = notebook(IGNORES_BASE, "check('inverse_frequencies', seed=1)")
+    again = notebook(IGNORES_BASE, "check('inverse_frequencies', seed=1)")
+    second = notebook(IGNORES_BASE, "check('inverse_frequencies', seed=2)")
+    assert first == again
+    assert first.lines != second.lines
+
+
+def test_what_nbgrader_reads_is_a_number_and_people_read_the_report():
+    graded = notebook(IGNORES_BASE, "grade('inverse_frequencies')")._repr_mimebundle_()
+    assert float(graded["text/plain"]) == 2.5
+    assert "Recognised: base ignored" in graded["text/html"]
+    checked = notebook(IGNORES_BASE, "check('inverse_frequencies')")
+    assert checked._repr_mimebundle_()["text/plain"] == checked.text
+
+
+def test_html_and_text_say_the_same():
+    from bs4 import BeautifulSoup
+
+    report = notebook(with_body("raise ValueError('<b>bold</b>')"), "check('inverse_frequencies')")
+    page = BeautifulSoup(report._repr_html_(), "html.parser")
+    assert page.get_text("\n").replace("\n", "") == report.text.replace("\n", "")
+    assert page.find("b") is None
+
+
+def test_validation_raises_with_the_report(monkeypatch):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    with pytest.raises(AssertionError, match="Recognised: base ignored"):
+        notebook(IGNORES_BASE, "grade('inverse_frequencies')")
+    assert notebook(RIGHT, "grade('inverse_frequencies')").passed
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
+def test_reports_are_short_and_print_everywhere(exercise):
+    for misconception in exercise.misconceptions:
+        for seed, mode in ((None, "visible"), ("x", "practice"), ("y", "graded")):
+            report = _check._report(
+                exercise, _outside(misconception.function), seed=seed, mode=mode
+            )
+            assert misconception.name in report.misconceptions
+            assert len(report.lines) <= 6
+            for encoding in ("cp936", "cp1252", "ascii"):
+                report.text.encode(encoding)
+
+
+def _outside(function):
+    """Copy a function of the catalogue, whose files are off limits, into this file."""
+
+    def permitted(*args, **kwargs):
+        from posenc.grading._guard import lifted
+
+        with lifted():
+            return function(*args, **kwargs)
+
+    return permitted
+
+
+def test_a_student_needs_numpy_alone_and_no_posix(tmp_path):
+    hide = """
+import os, sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"fcntl", "resource", "matplotlib", "nbgrader", "IPython"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Hidden())
+for name in ("fork", "getuid", "setsid", "killpg"):
+    vars(os).pop(name, None)
+"""
+    script = tmp_path / "student.py"
+    script.write_text(hide + (ROOT / "tests/student_smoke.py").read_text("utf-8"), "utf-8")
+    for encoding in ("cp936", "cp1252"):
+        done = subprocess.run(
+            [sys.executable, script],
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+            capture_output=True,
+            text=True,
+            encoding=encoding,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "too slow" in done.stdout
