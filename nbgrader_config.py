@@ -11,6 +11,9 @@ except ImportError:
 
 ROOT = Path(__file__).resolve().parent
 
+# nbgrader starts alembic by its name, which fails where the environment is not activated.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
 c = get_config()  # noqa: F821 - nbgrader provides it
 c.CourseDirectory.course_id = "posenc"
 c.CourseDirectory.root = str(ROOT)

@@ -7,10 +7,12 @@ import hashlib
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -51,18 +53,20 @@ def build(*, clean: bool = False) -> int:
         return 1
     executed_with = f"{fingerprint(ROOT, EXECUTION_INPUTS)} {versions}"
     made_from = f"{fingerprint(ROOT, PAGE_INPUTS)} {executed_with}"
+    with _alone():
+        if not clean and _read(SITE_STAMP) == made_from:
+            say(f"nothing has changed since the last good build: {SITE / 'index.html'}")
+            return 0
+        return _build(made_from, executed_with, clean=clean)
 
-    if not clean and _read(SITE_STAMP) == made_from:
-        say(f"nothing has changed since the last good build: {SITE / 'index.html'}")
-        return 0
 
+def _build(made_from: str, executed_with: str, *, clean: bool) -> int:
     # Sphinx would keep a page that failed and pass it the next time, so it never starts from one.
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
     if clean or _read(CACHE_STAMP) != executed_with:
         say("posenc or the exercises are new to this book: every page will be executed")
         shutil.rmtree(CACHE, ignore_errors=True)
-        BUILD.mkdir(exist_ok=True)
         CACHE_STAMP.write_text(executed_with, encoding="utf-8")
 
     # Matplotlib builds its font cache on first use and says so on stderr, which fails a page.
@@ -77,6 +81,19 @@ def build(*, clean: bool = False) -> int:
     SITE_STAMP.write_text(made_from, encoding="utf-8")
     say(f"built in {time.monotonic() - start:.0f} s: {SITE / 'index.html'}")
     return 0
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let one build at a time work in this tree."""
+    BUILD.mkdir(exist_ok=True)
+    # SQLite's lock works on every system and ends with the process that holds it.
+    lock = sqlite3.connect(BUILD / ".lock", timeout=600, isolation_level=None)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+        yield
+    finally:
+        lock.close()
 
 
 def _run_jupyter_book() -> int:

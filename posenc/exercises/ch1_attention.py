@@ -300,8 +300,8 @@ def _(x, w_q, w_k, w_v, *, causal=False):
 
 @_attentions.idea(
     "mask after softmax",
-    "weights are set to 0 after the softmax, and what is left of a row no longer sums to 1; mask "
-    "the scores, or renormalise",
+    "weights are set to 0 after the softmax, whose sums still count the later rows: what is left "
+    "of a row no longer sums to 1; mask the scores, or renormalise",
     "attention-causal-mask",
 )
 def _(x, w_q, w_k, w_v, *, causal=False):

@@ -381,6 +381,17 @@ def _(encoding, offset, *, base=10_000.0):
 
 
 @_shifts.idea(
+    "roll without an axis",
+    "np.roll without an axis moves numbers across pairs, and from one encoding of a table to the "
+    "next; a shift stays within each pair",
+    "rotation-without-matrix",
+)
+def _(encoding, offset, *, base=10_000.0):
+    angles = np.repeat(_angles(offset, _width(encoding), base), 2)
+    return encoding * np.cos(angles) + np.roll(encoding, -1) * np.sin(angles)
+
+
+@_shifts.idea(
     "no minus sign in odd columns",
     "odd columns add where they should subtract: sin(a + b) has a plus, but cos(a + b) has a minus",
     "rotation-without-matrix",
@@ -428,6 +439,20 @@ def _(encoding, offset, *, base=10_000.0):
     sines[...] = sines * np.cos(angles) + cosines * np.sin(angles)
     cosines[...] = cosines * np.cos(angles) - sines * np.sin(angles)
     return result
+
+
+@_shifts.idea(
+    "overwrites its input while it reads it",
+    "new sines are written into the array passed in, where the cosines still need the old ones; "
+    "the caller's encodings are changed too",
+    "rotation-without-matrix",
+)
+def _(encoding, offset, *, base=10_000.0):
+    angles = _angles(offset, _width(encoding), base)
+    sines, cosines = encoding[..., 0::2], encoding[..., 1::2]
+    sines[...] = sines * np.cos(angles) + cosines * np.sin(angles)
+    cosines[...] = cosines * np.cos(angles) - sines * np.sin(angles)
+    return encoding
 
 
 @_shifts.idea(

@@ -303,9 +303,7 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     "rope-pairs",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
-    _split(x, layout)
-    angles = _angles(x, positions, base)
-    return np.asarray(x) + _join(np.sin(angles), np.cos(angles), layout)
+    return x + sinusoidal.sinusoidal_encoding(positions, np.shape(x)[-1], base=base)
 
 
 @_ropes.idea(
@@ -523,8 +521,23 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
 
 
 @_ropes.idea(
+    "overwrites x while it reads it",
+    "the turned first of each pair is written into x, where the second still needs the old one; "
+    "the caller's vectors are changed too",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    x = np.asarray(x, dtype=float)
+    angles = _angles(x, positions, base)
+    first, second = _split(x, layout)
+    first[...] = first * np.cos(angles) - second * np.sin(angles)
+    second[...] = first * np.sin(angles) + second * np.cos(angles)
+    return x
+
+
+@_ropes.idea(
     "odd d accepted",
-    "an odd d is not refused: the last column, which has no partner, is returned as it is",
+    "an odd d is not refused, although the last column then has no partner to turn with",
     "rope-pairs",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
@@ -631,7 +644,7 @@ ROPE = Exercise(
             drawn=lambda rng: [case(_x(rng, 6, _even(rng)), rng.integers(90_000, 200_000, 6) | 1)],
         ),
         values(
-            "lists of integers",
+            "integers, given as lists",
             0.5,
             visible=lambda: [case([[1, 2, 3, 4, 5, 6, 7, 8]], [3])],
             drawn=lambda rng: [
@@ -1233,7 +1246,7 @@ def _tested(rng: np.random.Generator, function, *, d: int | None = None):
     while True:
         width = d or _even(rng, 8, 16)
         q, k = _x(rng, width), _x(rng, width)
-        offsets, shifts = rng.permutation(np.arange(-9, 30))[:5], _shuffled(rng, 4)
+        offsets, shifts = rng.permutation(np.r_[-9:0, 1:30])[:5], _shuffled(rng, 4)
         scores = _unshifted(function, q, k, offsets)
         if abs(int(scores.argmax() - scores.argmin())) not in (2, 3):
             continue
@@ -1272,7 +1285,7 @@ RELATIVE_ERRORS = Exercise(
     minutes="20-30",
     criteria=(
         values(
-            "functions that are relative",
+            "relative functions",
             1,
             visible=lambda: [
                 _visible(_tested, function=interleaved_rope, d=8),
@@ -1281,7 +1294,7 @@ RELATIVE_ERRORS = Exercise(
             drawn=lambda rng: [_tested(rng, interleaved_rope), _tested(rng, half_rope)],
         ),
         values(
-            "functions that are not relative, at one offset",
+            "functions that are not relative, one offset",
             1,
             visible=lambda: [
                 _visible(_at_one_offset, function=adds_encoding, d=8),
@@ -1293,7 +1306,7 @@ RELATIVE_ERRORS = Exercise(
             ],
         ),
         values(
-            "functions that are not relative, at several offsets",
+            "functions that are not relative, several offsets",
             1.5,
             visible=lambda: [
                 _visible(_tested, function=adds_encoding, d=8),
@@ -1302,7 +1315,7 @@ RELATIVE_ERRORS = Exercise(
             drawn=lambda rng: [_tested(rng, adds_encoding), _tested(rng, mixes_signs)],
         ),
         holds(
-            "a function that ignores positions has no distance effect",
+            "no distance effect where positions are ignored",
             0.5,
             _no_effect,
             visible=lambda: [_visible(_without_positions, d=8)],

@@ -143,7 +143,8 @@ class _Candidate:
         try:
             value = self._guard.call(self._function, args, kwargs)
         except CallFault as fault:
-            self._observations.append(Observation(fault=fault.kind))
+            cause = type(fault.__cause__).__name__ if fault.__cause__ else ""
+            self._observations.append(Observation(fault=f"{fault.kind} {cause}"))
             raise
         changed = not _identical((args, kwargs), (case.args, case.kwargs))
         self._observations.append(Observation(value=value, changed=changed))
