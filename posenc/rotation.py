@@ -31,7 +31,7 @@ def rotation_matrix(angle: float) -> NDArray[np.float64]:
 
     References
     ----------
-    Su et al. (2021), "RoFormer", section 3.4.1, equation 13.
+    Su et al. (2021), "RoFormer", section 3.2.1, equation 13.
 
     Examples
     --------

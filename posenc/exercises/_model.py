@@ -11,6 +11,16 @@ import numpy as np
 Draw = Callable[[np.random.Generator], "Sequence[Case]"]
 
 
+def draw_even(rng: np.random.Generator, low: int = 8, high: int = 64) -> int:
+    """Draw an even number of dimensions; visible checks and drawn ones use 8 or more."""
+    return 2 * int(rng.integers(low // 2, high // 2 + 1))
+
+
+def draw_base(rng: np.random.Generator) -> float:
+    """Draw a base, log-uniformly from 30 to a million."""
+    return float(np.exp(rng.uniform(np.log(30), np.log(1e6))).round(1))
+
+
 class Failure(Exception):  # noqa: N818 - a finding about the student's work, not an error of ours
     """What is wrong with a candidate, in lines that a student reads."""
 
@@ -133,9 +143,18 @@ class Exercise:
     minutes: str
     criteria: tuple[Criterion, ...]
     misconceptions: tuple[Misconception, ...]
-    variants: dict[str, Callable[..., Any]]
+    variants: dict[str, Callable[..., Any]] = field(default_factory=dict)
     atol: float = 1e-6
     rtol: float = 1e-6
+
+    def variant(self, name: str) -> Callable[[Callable], Callable]:
+        """Add the decorated function to the right implementations."""
+
+        def add(function: Callable) -> Callable:
+            self.variants[name] = function
+            return function
+
+        return add
 
     @property
     def name(self) -> str:

@@ -116,32 +116,21 @@ ROTATION_MATRIX = Exercise(
         ),
     ),
     misconceptions=tuple(_rotations),
-    variants={},
 )
 
-_right_rotations = ROTATION_MATRIX.variants
 
-
-def _variant(name):
-    def add(function):
-        _right_rotations[name] = function
-        return function
-
-    return add
-
-
-@_variant("nested lists from math")
+@ROTATION_MATRIX.variant("nested lists from math")
 def _(angle):
     return [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
 
 
-@_variant("complex exponential")
+@ROTATION_MATRIX.variant("complex exponential")
 def _(angle):
     turn = cmath.exp(1j * angle)
     return np.array([[turn.real, -turn.imag], [turn.imag, turn.real]])
 
 
-@_variant("entry by entry")
+@ROTATION_MATRIX.variant("entry by entry")
 def _(angle):
     matrix = np.zeros((2, 2))
     for row in range(2):
@@ -150,14 +139,14 @@ def _(angle):
     return matrix
 
 
-@_variant("turned axes as columns")
+@ROTATION_MATRIX.variant("turned axes as columns")
 def _(angle):
     first = [np.cos(angle), np.sin(angle)]
     second = [np.cos(angle + np.pi / 2), np.sin(angle + np.pi / 2)]
     return np.column_stack([first, second])
 
 
-@_variant("float32")
+@ROTATION_MATRIX.variant("float32")
 def _(angle):
     cosine, sine = np.cos(angle), np.sin(angle)
     return np.array([[cosine, -sine], [sine, cosine]], dtype=np.float32)

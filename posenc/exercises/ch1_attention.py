@@ -151,25 +151,10 @@ SOFTMAX = Exercise(
         ),
     ),
     misconceptions=tuple(_softmaxes),
-    variants={},
 )
 
 
-def _variant(variants):
-    def named(name):
-        def add(function):
-            variants[name] = function
-            return function
-
-        return add
-
-    return named
-
-
-_right_softmax = _variant(SOFTMAX.variants)
-
-
-@_right_softmax("loop over slices")
+@SOFTMAX.variant("loop over slices")
 def _(scores, axis=-1):
     def one(row):
         top = max(row)
@@ -179,29 +164,29 @@ def _(scores, axis=-1):
     return np.apply_along_axis(one, axis, np.asarray(scores, dtype=float))
 
 
-@_right_softmax("exp of score minus log-sum-exp")
+@SOFTMAX.variant("exp of score minus log-sum-exp")
 def _(scores, axis=-1):
     return np.exp(scores - np.logaddexp.reduce(scores, axis=axis, keepdims=True))
 
 
-@_right_softmax("last axis, moved there and back")
+@SOFTMAX.variant("last axis, moved there and back")
 def _(scores, axis=-1):
     moved = np.moveaxis(np.asarray(scores, dtype=float), axis, -1)
     weights = np.exp(moved - moved.max(-1)[..., np.newaxis])
     return np.moveaxis(weights / weights.sum(-1)[..., np.newaxis], -1, axis)
 
 
-@_right_softmax("nested lists")
+@SOFTMAX.variant("nested lists")
 def _(scores, axis=-1):
     return attention.softmax(scores, axis).tolist()
 
 
-@_right_softmax("float32")
+@SOFTMAX.variant("float32")
 def _(scores, axis=-1):
     return attention.softmax(np.asarray(scores, dtype=np.float32), axis)
 
 
-@_right_softmax("a tiny number in the denominator")
+@SOFTMAX.variant("a tiny number in the denominator")
 def _(scores, axis=-1):
     weights = np.exp(scores - np.max(scores, axis=axis, keepdims=True))
     return weights / (weights.sum(axis=axis, keepdims=True) + 1e-12)
@@ -495,13 +480,10 @@ SELF_ATTENTION = Exercise(
         ),
     ),
     misconceptions=tuple(_attentions),
-    variants={},
 )
 
-_right_attention = _variant(SELF_ATTENTION.variants)
 
-
-@_right_attention("loop over rows")
+@SELF_ATTENTION.variant("loop over rows")
 def _(x, w_q, w_k, w_v, *, causal=False):
     x = np.asarray(x)
     *batch, length, _ = x.shape
@@ -518,7 +500,7 @@ def _(x, w_q, w_k, w_v, *, causal=False):
     return output, weights
 
 
-@_right_attention("einsum")
+@SELF_ATTENTION.variant("einsum")
 def _(x, w_q, w_k, w_v, *, causal=False):
     queries, keys = (np.einsum("...nd,dk->...nk", x, w) for w in (w_q, w_k))
     scores = np.einsum("...ik,...jk->...ij", queries, keys) / np.sqrt(queries.shape[-1])
@@ -526,7 +508,7 @@ def _(x, w_q, w_k, w_v, *, causal=False):
     return np.einsum("...ij,...jd,dv->...iv", weights, x, w_v), weights
 
 
-@_right_attention("mask of -1e30")
+@SELF_ATTENTION.variant("mask of -1e30")
 def _(x, w_q, w_k, w_v, *, causal=False):
     scores = _raw_scores(x, w_q, w_k) / np.sqrt(w_k.shape[-1])
     if causal:
@@ -534,7 +516,7 @@ def _(x, w_q, w_k, w_v, *, causal=False):
     return _averaged(scores, x, w_v, False)
 
 
-@_right_attention("mask after softmax, renormalised")
+@SELF_ATTENTION.variant("mask after softmax, renormalised")
 def _(x, w_q, w_k, w_v, *, causal=False):
     weights = attention.softmax(_raw_scores(x, w_q, w_k) / np.sqrt(w_k.shape[-1]))
     if causal:
@@ -543,7 +525,7 @@ def _(x, w_q, w_k, w_v, *, causal=False):
     return weights @ (x @ w_v), weights
 
 
-@_right_attention("queries scaled first, plain exponentials")
+@SELF_ATTENTION.variant("queries scaled first, plain exponentials")
 def _(x, w_q, w_k, w_v, *, causal=False):
     scores = _raw_scores(x, w_q / np.sqrt(w_q.shape[-1]), w_k)
     weights = np.exp(_masked(scores, causal))
@@ -551,13 +533,13 @@ def _(x, w_q, w_k, w_v, *, causal=False):
     return (weights @ x) @ w_v, weights
 
 
-@_right_attention("lists")
+@SELF_ATTENTION.variant("lists")
 def _(x, w_q, w_k, w_v, *, causal=False):
     parts = attention.self_attention(x, w_q, w_k, w_v, causal=causal)
     return [part.tolist() for part in parts]
 
 
-@_right_attention("float32")
+@SELF_ATTENTION.variant("float32")
 def _(x, w_q, w_k, w_v, *, causal=False):
     single = (np.asarray(part, dtype=np.float32) for part in (x, w_q, w_k, w_v))
     return attention.self_attention(*single, causal=causal)
@@ -811,25 +793,22 @@ EQUIVARIANCE_GAP = Exercise(
         ),
     ),
     misconceptions=tuple(_gaps),
-    variants={},
 )
 
-_right_gap = _variant(EQUIVARIANCE_GAP.variants)
 
-
-@_right_gap("permutation undone on the output")
+@EQUIVARIANCE_GAP.variant("permutation undone on the output")
 def _(function, x, permutation):
     return np.abs(function(x[permutation])[np.argsort(permutation)] - function(x)).max()
 
 
-@_right_gap("permutation matrix")
+@EQUIVARIANCE_GAP.variant("permutation matrix")
 def _(function, x, permutation):
     matrix = np.eye(len(x))[permutation]
     both = function(matrix @ x), np.tensordot(matrix, function(x), axes=1)
     return np.max(np.abs(both[0] - both[1]))
 
 
-@_right_gap("loop over rows")
+@EQUIVARIANCE_GAP.variant("loop over rows")
 def _(function, x, permutation):
     before, after = function(np.array([x[row] for row in permutation])), function(x)
     return max(
@@ -837,13 +816,13 @@ def _(function, x, permutation):
     )
 
 
-@_right_gap("larger of the two signs")
+@EQUIVARIANCE_GAP.variant("larger of the two signs")
 def _(function, x, permutation):
     difference = function(x[permutation]) - function(x)[permutation]
     return max(difference.max(), -difference.min())
 
 
-@_right_gap("float32")
+@EQUIVARIANCE_GAP.variant("float32")
 def _(function, x, permutation):
     x = np.asarray(x, dtype=np.float32)
     return np.float32(np.abs(function(x[permutation]) - function(x)[permutation]).max())

@@ -11,6 +11,8 @@ from posenc.exercises._model import (
     Exercise,
     Misconceptions,
     case,
+    draw_base,
+    draw_even,
     holds,
     leaves_unchanged,
     refuses,
@@ -19,14 +21,6 @@ from posenc.exercises._model import (
 )
 
 ASSIGNMENT = "02-sinusoidal"
-
-
-def _even(rng: np.random.Generator, low: int = 8, high: int = 64) -> int:
-    return 2 * int(rng.integers(low // 2, high // 2 + 1))
-
-
-def _base(rng: np.random.Generator) -> float:
-    return float(np.exp(rng.uniform(np.log(30), np.log(1e6))).round(1))
 
 
 def _interleave(sines: np.ndarray, cosines: np.ndarray) -> np.ndarray:
@@ -146,25 +140,25 @@ INVERSE_FREQUENCIES = Exercise(
             0.5,
             _falls_from_one,
             visible=lambda: [case(8), case(16)],
-            drawn=lambda rng: [case(_even(rng)), case(_even(rng), base=_base(rng))],
+            drawn=lambda rng: [case(draw_even(rng)), case(draw_even(rng), base=draw_base(rng))],
         ),
         values(
             "values at base 10,000",
             2,
             visible=lambda: [case(8), case(16)],
-            drawn=lambda rng: [case(_even(rng)) for _ in range(4)],
+            drawn=lambda rng: [case(draw_even(rng)) for _ in range(4)],
         ),
         values(
             "values at another base",
             1,
             visible=lambda: [case(8, base=500.0)],
-            drawn=lambda rng: [case(_even(rng), base=_base(rng)) for _ in range(3)],
+            drawn=lambda rng: [case(draw_even(rng), base=draw_base(rng)) for _ in range(3)],
         ),
         values(
             "an integer base",
             0.5,
             visible=lambda: [case(8, base=100)],
-            drawn=lambda rng: [case(_even(rng), base=int(rng.integers(50, 5000)))],
+            drawn=lambda rng: [case(draw_even(rng), base=int(rng.integers(50, 5000)))],
         ),
     ),
     misconceptions=tuple(_frequencies),
@@ -255,8 +249,7 @@ def _(positions, d_model, *, base=10_000.0):
 
 @_encodings.idea(
     "rows counted by arange",
-    "rows are numbered 0, 1, 2, ... and the positions given are ignored; only their number is "
-    "used",
+    "rows are numbered 0, 1, 2, ... and the positions given are ignored; only their number is used",
     "sinusoidal-positions",
 )
 def _(positions, d_model, *, base=10_000.0):
@@ -387,22 +380,22 @@ SINUSOIDAL_ENCODING = Exercise(
             0.5,
             _origin,
             visible=lambda: [case([0], 8)],
-            drawn=lambda rng: [case([0], _even(rng))],
+            drawn=lambda rng: [case([0], draw_even(rng))],
         ),
         holds(
             "pairs lie on the unit circle",
             0.5,
             _unit_pairs,
             visible=lambda: [case([0, 1, 2, 3], 8)],
-            drawn=lambda rng: [case(rng.integers(0, 500, 6), _even(rng))],
+            drawn=lambda rng: [case(rng.integers(0, 500, 6), draw_even(rng))],
         ),
         values(
             "positions 0, 1, 2, ...",
             3,
             visible=lambda: [case([0, 1, 2, 3], 8), case(np.arange(6), 16)],
             drawn=lambda rng: [
-                case(np.arange(rng.integers(5, 12)), _even(rng)),
-                case(np.arange(rng.integers(5, 12)), _even(rng)),
+                case(np.arange(rng.integers(5, 12)), draw_even(rng)),
+                case(np.arange(rng.integers(5, 12)), draw_even(rng)),
             ],
         ),
         values(
@@ -410,8 +403,8 @@ SINUSOIDAL_ENCODING = Exercise(
             1,
             visible=lambda: [case([0, 1, 2, 3], 8, base=500.0)],
             drawn=lambda rng: [
-                case(np.arange(5), _even(rng), base=_base(rng)),
-                case(np.arange(5), _even(rng), base=_base(rng)),
+                case(np.arange(5), draw_even(rng), base=draw_base(rng)),
+                case(np.arange(5), draw_even(rng), base=draw_base(rng)),
             ],
         ),
         values(
@@ -419,23 +412,23 @@ SINUSOIDAL_ENCODING = Exercise(
             1,
             visible=lambda: [case([7, 3, -5], 8), case([2.5, -0.25, 40.75], 8)],
             drawn=lambda rng: [
-                case(rng.permutation(200)[:7] - 50, _even(rng)),
-                case(rng.uniform(-50, 300, 5), _even(rng)),
+                case(rng.permutation(200)[:7] - 50, draw_even(rng)),
+                case(rng.uniform(-50, 300, 5), draw_even(rng)),
             ],
         ),
         values(
             "large positions",
             1,
             visible=lambda: [case([100_003, 131_071], 8)],
-            drawn=lambda rng: [case(rng.integers(90_000, 200_000, 6) | 1, _even(rng))],
+            drawn=lambda rng: [case(rng.integers(90_000, 200_000, 6) | 1, draw_even(rng))],
         ),
         values(
             "a single position, a grid of positions",
             0.5,
             visible=lambda: [case(3, 8), case([[0, 1], [5, 2]], 8)],
             drawn=lambda rng: [
-                case(float(rng.integers(1, 99)), _even(rng)),
-                case(rng.integers(0, 99, (2, 3)), _even(rng)),
+                case(float(rng.integers(1, 99)), draw_even(rng)),
+                case(rng.integers(0, 99, (2, 3)), draw_even(rng)),
             ],
         ),
         refuses(
@@ -446,21 +439,10 @@ SINUSOIDAL_ENCODING = Exercise(
         ),
     ),
     misconceptions=tuple(_encodings),
-    variants={},
 )
 
-_right_encodings = SINUSOIDAL_ENCODING.variants
 
-
-def _variant(name):
-    def add(function):
-        _right_encodings[name] = function
-        return function
-
-    return add
-
-
-@_variant("loop")
+@SINUSOIDAL_ENCODING.variant("loop")
 def _(positions, d_model, *, base=10_000.0):
     if d_model % 2:
         raise ValueError("odd")
@@ -474,31 +456,33 @@ def _(positions, d_model, *, base=10_000.0):
     return table
 
 
-@_variant("complex exponential")
+@SINUSOIDAL_ENCODING.variant("complex exponential")
 def _(positions, d_model, *, base=10_000.0):
     turns = np.exp(1j * _angles(positions, d_model, base))
     return _interleave(turns.imag, turns.real)
 
 
-@_variant("float32 table from float64 angles")
+@SINUSOIDAL_ENCODING.variant("float32 table from float64 angles")
 def _(positions, d_model, *, base=10_000.0):
     return _encode(positions, d_model, base).astype(np.float32)
 
 
-@_variant("nested lists")
+@SINUSOIDAL_ENCODING.variant("nested lists")
 def _(positions, d_model, *, base=10_000.0):
     return _encode(positions, d_model, base).tolist()
 
 
-@_variant("columns of one matrix product")
+@SINUSOIDAL_ENCODING.variant("columns of one matrix product")
 def _(positions, d_model, *, base=10_000.0):
     _angles(positions, d_model, base)
     columns = np.arange(d_model)
-    angles = np.multiply.outer(np.asarray(positions, float), base ** (-(columns // 2 * 2) / d_model))
+    angles = np.multiply.outer(
+        np.asarray(positions, float), base ** (-(columns // 2 * 2) / d_model)
+    )
     return np.sin(angles + (columns % 2) * np.pi / 2)
 
 
-@_variant("row by row in pure Python")
+@SINUSOIDAL_ENCODING.variant("row by row in pure Python")
 def _(positions, d_model, *, base=10_000.0):
     if d_model % 2:
         raise ValueError("odd")
@@ -561,7 +545,8 @@ def _first_turn(candidate, d_model, **kwargs):
     lengths = candidate(d_model, **kwargs)
     require(
         np.isclose(lengths[0], 2 * np.pi, rtol=1e-5),
-        f"the first pair turns once in 2 pi = 6.283 positions, whatever the base; got {lengths[0]:.4g}",
+        f"the first pair turns once in 2 pi = 6.283 positions, whatever the base; "
+        f"got {lengths[0]:.4g}",
     )
     require((np.diff(lengths) > 0).all(), "each wavelength should be longer than the one before it")
 
@@ -581,19 +566,19 @@ WAVELENGTHS = Exercise(
             0.5,
             _first_turn,
             visible=lambda: [case(8)],
-            drawn=lambda rng: [case(_even(rng)), case(_even(rng), base=_base(rng))],
+            drawn=lambda rng: [case(draw_even(rng)), case(draw_even(rng), base=draw_base(rng))],
         ),
         values(
             "values at base 10,000",
             1.5,
             visible=lambda: [case(8), case(16)],
-            drawn=lambda rng: [case(_even(rng)) for _ in range(4)],
+            drawn=lambda rng: [case(draw_even(rng)) for _ in range(4)],
         ),
         values(
             "values at another base",
             1,
             visible=lambda: [case(8, base=500.0)],
-            drawn=lambda rng: [case(_even(rng), base=_base(rng)) for _ in range(3)],
+            drawn=lambda rng: [case(draw_even(rng), base=draw_base(rng)) for _ in range(3)],
         ),
     ),
     misconceptions=tuple(_wavelengths),
@@ -717,7 +702,7 @@ def _visible_table() -> np.ndarray:
 
 
 def _drawn_start(rng: np.random.Generator):
-    length, d_model = int(rng.integers(3, 6)), _even(rng, 8, 16)
+    length, d_model = int(rng.integers(3, 6)), draw_even(rng, 8, 16)
     start = int(rng.integers(1, 5))
     return case(_x(rng, length, d_model), _table(rng, 12, d_model), start=start)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from posenc.exercises._model import (
     Exercise,
     Misconceptions,
     case,
+    draw_base,
+    draw_even,
     holds,
     leaves_unchanged,
     require,
@@ -19,13 +22,7 @@ from posenc.exercises._model import (
 
 ASSIGNMENT = "03-rotation"
 
-
-def _even(rng: np.random.Generator, low: int = 8, high: int = 48) -> int:
-    return 2 * int(rng.integers(low // 2, high // 2 + 1))
-
-
-def _base(rng: np.random.Generator) -> float:
-    return float(np.exp(rng.uniform(np.log(30), np.log(1e6))).round(1))
+_size = partial(draw_even, high=48)
 
 
 def _whole(rng: np.random.Generator) -> int:
@@ -239,63 +236,51 @@ SHIFT_MATRIX = Exercise(
             1,
             _moves_encodings,
             visible=lambda: [case(3, 8)],
-            drawn=lambda rng: [case(_whole(rng), _even(rng)), case(_whole(rng), _even(rng))],
+            drawn=lambda rng: [
+                case(_whole(rng), _size(rng)),
+                case(_whole(rng), _size(rng)),
+            ],
         ),
         holds(
             "two shifts make one, and offset 0 makes none",
             1,
             _composes,
             visible=lambda: [case(3, 8)],
-            drawn=lambda rng: [case(_whole(rng), _even(rng))],
+            drawn=lambda rng: [case(_whole(rng), _size(rng))],
         ),
         values(
             "whole offsets",
             1.5,
             visible=lambda: [case(3, 8), case(20, 12)],
-            drawn=lambda rng: [case(_whole(rng), _even(rng)) for _ in range(3)],
+            drawn=lambda rng: [case(_whole(rng), _size(rng)) for _ in range(3)],
         ),
         values(
             "negative offsets",
             1,
             visible=lambda: [case(-3, 8)],
-            drawn=lambda rng: [case(-_whole(rng), _even(rng)) for _ in range(2)],
+            drawn=lambda rng: [case(-_whole(rng), _size(rng)) for _ in range(2)],
         ),
         values(
             "fractional offsets",
             1,
             visible=lambda: [case(2.5, 8), case(0.25, 8)],
-            drawn=lambda rng: [case(_fraction(rng), _even(rng)) for _ in range(2)],
+            drawn=lambda rng: [case(_fraction(rng), _size(rng)) for _ in range(2)],
         ),
         values(
             "another base",
             0.5,
             visible=lambda: [case(3, 8, base=500.0)],
             drawn=lambda rng: [
-                case(_whole(rng), _even(rng), base=_base(rng)),
-                case(_whole(rng), _even(rng), base=_base(rng)),
+                case(_whole(rng), _size(rng), base=draw_base(rng)),
+                case(_whole(rng), _size(rng), base=draw_base(rng)),
             ],
         ),
     ),
     misconceptions=tuple(_matrices),
-    variants={},
 )
 
 
-def _variant(exercise):
-    def named(name):
-        def add(function):
-            exercise.variants[name] = function
-            return function
-
-        return add
-
-    return named
-
-
-_right_matrix = _variant(SHIFT_MATRIX)
-
-
-@_right_matrix("loop over entries, nested lists")
+@SHIFT_MATRIX.variant("loop over entries, nested lists")
 def _(offset, d_model, *, base=10_000.0):
     matrix = [[0.0] * d_model for _ in range(d_model)]
     for pair in range(d_model // 2):
@@ -306,12 +291,12 @@ def _(offset, d_model, *, base=10_000.0):
     return matrix
 
 
-@_right_matrix("vectorised")
+@SHIFT_MATRIX.variant("vectorised")
 def _(offset, d_model, *, base=10_000.0):
     return _blocks(_angles(offset, d_model, base))
 
 
-@_right_matrix("Kronecker products")
+@SHIFT_MATRIX.variant("Kronecker products")
 def _(offset, d_model, *, base=10_000.0):
     angles = _angles(offset, d_model, base)
     return np.kron(np.diag(np.cos(angles)), np.eye(2)) + np.kron(
@@ -319,7 +304,7 @@ def _(offset, d_model, *, base=10_000.0):
     )
 
 
-@_right_matrix("halves, then permuted")
+@SHIFT_MATRIX.variant("halves, then permuted")
 def _(offset, d_model, *, base=10_000.0):
     angles = _angles(offset, d_model, base)
     cosines, sines = np.diag(np.cos(angles)), np.diag(np.sin(angles))
@@ -327,7 +312,7 @@ def _(offset, d_model, *, base=10_000.0):
     return np.block([[cosines, sines], [-sines, cosines]])[np.ix_(order, order)]
 
 
-@_right_matrix("complex numbers")
+@SHIFT_MATRIX.variant("complex numbers")
 def _(offset, d_model, *, base=10_000.0):
     matrix = np.zeros((d_model, d_model))
     for pair, angle in enumerate(_angles(offset, d_model, base)):
@@ -337,7 +322,7 @@ def _(offset, d_model, *, base=10_000.0):
     return matrix
 
 
-@_right_matrix("columns from two quarter turns")
+@SHIFT_MATRIX.variant("columns from two quarter turns")
 def _(offset, d_model, *, base=10_000.0):
     # Column 2i + 1 is the encoding of the offset itself, because position 0 is (0, 1).
     moved = sinusoidal.sinusoidal_encoding(offset, d_model, base=base)
@@ -348,7 +333,7 @@ def _(offset, d_model, *, base=10_000.0):
     return matrix
 
 
-@_right_matrix("float32 from float64 angles")
+@SHIFT_MATRIX.variant("float32 from float64 angles")
 def _(offset, d_model, *, base=10_000.0):
     return _blocks(_angles(offset, d_model, base)).astype(np.float32)
 
@@ -525,11 +510,11 @@ def _row(rng: np.random.Generator, **kwargs) -> np.ndarray:
 
 
 def _rows(rng: np.random.Generator, *shape: int, **kwargs) -> np.ndarray:
-    return sinusoidal.sinusoidal_encoding(rng.integers(0, 200, shape), _even(rng), **kwargs)
+    return sinusoidal.sinusoidal_encoding(rng.integers(0, 200, shape), _size(rng), **kwargs)
 
 
 def _drawn_base(rng: np.random.Generator):
-    base = _base(rng)
+    base = draw_base(rng)
     return case(_row(rng, base=base), _whole(rng), base=base)
 
 
@@ -587,18 +572,15 @@ SHIFT_ENCODING = Exercise(
         ),
     ),
     misconceptions=tuple(_shifts),
-    variants={},
 )
 
-_right_shift = _variant(SHIFT_ENCODING)
 
-
-@_right_shift("vectorised")
+@SHIFT_ENCODING.variant("vectorised")
 def _(encoding, offset, *, base=10_000.0):
     return _shifted(encoding, _angles(offset, _width(encoding), base))
 
 
-@_right_shift("loop over entries")
+@SHIFT_ENCODING.variant("loop over entries")
 def _(encoding, offset, *, base=10_000.0):
     encoding = np.asarray(encoding)
     result = np.zeros(encoding.shape)
@@ -611,7 +593,7 @@ def _(encoding, offset, *, base=10_000.0):
     return result
 
 
-@_right_shift("complex numbers")
+@SHIFT_ENCODING.variant("complex numbers")
 def _(encoding, offset, *, base=10_000.0):
     encoding = np.asarray(encoding)
     turned = (encoding[..., 1::2] + 1j * encoding[..., 0::2]) * np.exp(
@@ -620,12 +602,12 @@ def _(encoding, offset, *, base=10_000.0):
     return _interleave(turned.imag, turned.real)
 
 
-@_right_shift("block matrix")
+@SHIFT_ENCODING.variant("block matrix")
 def _(encoding, offset, *, base=10_000.0):
     return np.asarray(encoding) @ _blocks(_angles(offset, _width(encoding), base)).T
 
 
-@_right_shift("swapped pairs with signs")
+@SHIFT_ENCODING.variant("swapped pairs with signs")
 def _(encoding, offset, *, base=10_000.0):
     columns = np.arange(_width(encoding))
     angles = np.repeat(_angles(offset, len(columns), base), 2)
@@ -633,7 +615,7 @@ def _(encoding, offset, *, base=10_000.0):
     return encoding * np.cos(angles) + swapped * np.sin(angles)
 
 
-@_right_shift("nested lists, float32")
+@SHIFT_ENCODING.variant("nested lists, float32")
 def _(encoding, offset, *, base=10_000.0):
     shifted = _shifted(encoding, _angles(offset, _width(encoding), base))
     return shifted.astype(np.float32).tolist()
@@ -795,27 +777,27 @@ POSITION_KERNEL = Exercise(
             0.5,
             _even_kernel,
             visible=lambda: [case([1, 3, 20], 8)],
-            drawn=lambda rng: [case(rng.integers(1, 100, 5), _even(rng))],
+            drawn=lambda rng: [case(rng.integers(1, 100, 5), _size(rng))],
         ),
         values(
             "whole offsets",
             1,
             visible=lambda: [case([0, 1, 3, 20], 8), case(np.arange(-2, 5), 16)],
-            drawn=lambda rng: [case(rng.integers(-100, 100, 6), _even(rng)) for _ in range(3)],
+            drawn=lambda rng: [case(rng.integers(-100, 100, 6), _size(rng)) for _ in range(3)],
         ),
         values(
             "fractional offsets",
             0.5,
             visible=lambda: [case([0.5, 2.75, -1.25], 8)],
-            drawn=lambda rng: [case(rng.uniform(-50, 50, 6).round(2), _even(rng))],
+            drawn=lambda rng: [case(rng.uniform(-50, 50, 6).round(2), _size(rng))],
         ),
         values(
             "a single offset, a grid of offsets",
             0.5,
             visible=lambda: [case(3, 8), case([[1, 3], [-2, 20]], 8)],
             drawn=lambda rng: [
-                case(_whole(rng), _even(rng)),
-                case(rng.integers(-50, 50, (3, 2)), _even(rng)),
+                case(_whole(rng), _size(rng)),
+                case(rng.integers(-50, 50, (3, 2)), _size(rng)),
             ],
         ),
         values(
@@ -823,30 +805,27 @@ POSITION_KERNEL = Exercise(
             0.5,
             visible=lambda: [case([1, 3, 20], 8, base=500.0)],
             drawn=lambda rng: [
-                case(rng.integers(5, 100, 5), _even(rng), base=_base(rng)) for _ in range(2)
+                case(rng.integers(5, 100, 5), _size(rng), base=draw_base(rng)) for _ in range(2)
             ],
         ),
     ),
     misconceptions=tuple(_kernels),
-    variants={},
 )
 
-_right_kernel = _variant(POSITION_KERNEL)
 
-
-@_right_kernel("vectorised")
+@POSITION_KERNEL.variant("vectorised")
 def _(offsets, d_model, *, base=10_000.0):
     return np.cos(_offset_angles(offsets, d_model, base)).sum(axis=-1)
 
 
-@_right_kernel("dot product of two encodings")
+@POSITION_KERNEL.variant("dot product of two encodings")
 def _(offsets, d_model, *, base=10_000.0):
     start = 7.0
     moved = sinusoidal.sinusoidal_encoding(start + np.asarray(offsets), d_model, base=base)
     return moved @ sinusoidal.sinusoidal_encoding(start, d_model, base=base)
 
 
-@_right_kernel("loop over pairs")
+@POSITION_KERNEL.variant("loop over pairs")
 def _(offsets, d_model, *, base=10_000.0):
     offsets = np.asarray(offsets, dtype=float)
     total = np.zeros(offsets.shape)
@@ -855,18 +834,18 @@ def _(offsets, d_model, *, base=10_000.0):
     return total
 
 
-@_right_kernel("complex exponential")
+@POSITION_KERNEL.variant("complex exponential")
 def _(offsets, d_model, *, base=10_000.0):
     return np.exp(1j * _offset_angles(offsets, d_model, base)).sum(axis=-1).real
 
 
-@_right_kernel("half of the shift matrix's trace")
+@POSITION_KERNEL.variant("half of the shift matrix's trace")
 def _(offsets, d_model, *, base=10_000.0):
     traces = [np.trace(_blocks(_angles(offset, d_model, base))) for offset in np.ravel(offsets)]
     return np.reshape(traces, np.shape(offsets)) / 2
 
 
-@_right_kernel("nested lists, float32")
+@POSITION_KERNEL.variant("nested lists, float32")
 def _(offsets, d_model, *, base=10_000.0):
     kernel = np.cos(_offset_angles(offsets, d_model, base)).astype(np.float32).sum(axis=-1)
     return kernel.tolist()

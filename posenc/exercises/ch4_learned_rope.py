@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from posenc.exercises._model import (
     Exercise,
     Misconceptions,
     case,
+    draw_base,
+    draw_even,
     holds,
     leaves_unchanged,
     refuses,
@@ -20,13 +23,7 @@ from posenc.exercises._model import (
 
 ASSIGNMENT = "04-learned-rope"
 
-
-def _even(rng: np.random.Generator, low: int = 8, high: int = 32) -> int:
-    return 2 * int(rng.integers(low // 2, high // 2 + 1))
-
-
-def _base(rng: np.random.Generator) -> float:
-    return float(np.exp(rng.uniform(np.log(30), np.log(1e6))).round(1))
+_size = partial(draw_even, high=32)
 
 
 def _x(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -35,17 +32,6 @@ def _x(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 def _visible_x(*shape: int, seed: int = 4) -> np.ndarray:
     return _x(np.random.default_rng(seed), *shape)
-
-
-def _variant(exercise):
-    def named(name):
-        def add(function):
-            exercise.variants[name] = function
-            return function
-
-        return add
-
-    return named
 
 
 _lookups = Misconceptions()
@@ -121,7 +107,7 @@ def _(table, positions):
 
 def _drawn_lookup(rng: np.random.Generator, *shape: int):
     length = int(rng.integers(7, 12))
-    return case(_x(rng, length, _even(rng, 8, 16)), rng.integers(0, length, shape))
+    return case(_x(rng, length, draw_even(rng, 8, 16)), rng.integers(0, length, shape))
 
 
 def _with(rng: np.random.Generator, outside: int, length: int):
@@ -176,26 +162,23 @@ LOOKUP = Exercise(
         ),
     ),
     misconceptions=tuple(_lookups),
-    variants={},
 )
 
-_right_lookup = _variant(LOOKUP)
 
-
-@_right_lookup("index after a check")
+@LOOKUP.variant("index after a check")
 def _(table, positions):
     table, positions = _checked(table, positions)
     return table[positions]
 
 
-@_right_lookup("np.take")
+@LOOKUP.variant("np.take")
 def _(table, positions):
     if np.any(np.less(positions, 0)):
         raise ValueError("negative")
     return np.take(table, positions, axis=0)
 
 
-@_right_lookup("loop")
+@LOOKUP.variant("loop")
 def _(table, positions):
     positions = np.asarray(positions)
     rows = np.empty((*positions.shape, np.shape(table)[1]))
@@ -206,13 +189,13 @@ def _(table, positions):
     return rows
 
 
-@_right_lookup("one-hot product")
+@LOOKUP.variant("one-hot product")
 def _(table, positions):
     table, positions = _checked(table, positions)
     return (positions[..., np.newaxis] == np.arange(len(table))) @ table
 
 
-@_right_lookup("nested lists, float32")
+@LOOKUP.variant("nested lists, float32")
 def _(table, positions):
     table, positions = _checked(table, positions)
     return table.astype(np.float32)[positions].tolist()
@@ -557,11 +540,11 @@ def _shuffled(rng: np.random.Generator, count: int) -> np.ndarray:
 
 def _drawn_rope(rng: np.random.Generator, **kwargs):
     length = int(rng.integers(3, 7))
-    return case(_x(rng, length, _even(rng)), np.arange(length), **kwargs)
+    return case(_x(rng, length, _size(rng)), np.arange(length), **kwargs)
 
 
 def _drawn_batches(rng: np.random.Generator):
-    batch, length, d = int(rng.integers(2, 4)), int(rng.integers(4, 6)), _even(rng, 8, 16)
+    batch, length, d = int(rng.integers(2, 4)), int(rng.integers(4, 6)), draw_even(rng, 8, 16)
     # As many heads as positions, so that a mix-up of these axes gives numbers and no error.
     x = _x(rng, batch, length, length, d)
     return [
@@ -602,7 +585,7 @@ ROPE = Exercise(
             "positions with gaps, in any order",
             1,
             visible=lambda: [case(_visible_x(3, 8), np.array([7, 2, 30]))],
-            drawn=lambda rng: [case(_x(rng, 5, _even(rng)), _shuffled(rng, 5)) for _ in range(2)],
+            drawn=lambda rng: [case(_x(rng, 5, _size(rng)), _shuffled(rng, 5)) for _ in range(2)],
         ),
         values(
             "negative and fractional positions",
@@ -612,8 +595,11 @@ ROPE = Exercise(
                 case(_visible_x(3, 8), np.array([2.5, 0.25, 9.75])),
             ],
             drawn=lambda rng: [
-                case(_x(rng, 4, _even(rng)), -_shuffled(rng, 4)),
-                case(_x(rng, 4, _even(rng)), _shuffled(rng, 4) + rng.choice([0.25, 0.5, 0.75], 4)),
+                case(_x(rng, 4, _size(rng)), -_shuffled(rng, 4)),
+                case(
+                    _x(rng, 4, _size(rng)),
+                    _shuffled(rng, 4) + rng.choice([0.25, 0.5, 0.75], 4),
+                ),
             ],
         ),
         values(
@@ -624,8 +610,8 @@ ROPE = Exercise(
                 case(_visible_x(3, 8), np.arange(3), base=500.0, layout="half"),
             ],
             drawn=lambda rng: [
-                _drawn_rope(rng, base=_base(rng)),
-                _drawn_rope(rng, base=_base(rng), layout="half"),
+                _drawn_rope(rng, base=draw_base(rng)),
+                _drawn_rope(rng, base=draw_base(rng), layout="half"),
             ],
         ),
         values(
@@ -641,7 +627,7 @@ ROPE = Exercise(
             "large positions",
             0.5,
             visible=lambda: [case(_visible_x(2, 8), np.array([100_003, 131_071]))],
-            drawn=lambda rng: [case(_x(rng, 6, _even(rng)), rng.integers(90_000, 200_000, 6) | 1)],
+            drawn=lambda rng: [case(_x(rng, 6, _size(rng)), rng.integers(90_000, 200_000, 6) | 1)],
         ),
         values(
             "integers, given as lists",
@@ -671,15 +657,13 @@ ROPE = Exercise(
         ),
     ),
     misconceptions=tuple(_ropes),
-    variants={},
 )
 
-_right_rope = _variant(ROPE)
 
-_right_rope("vectorised")(_rotate)
+ROPE.variant("vectorised")(_rotate)
 
 
-@_right_rope("loop over entries")
+@ROPE.variant("loop over entries")
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     x = np.asarray(x, dtype=float)
     d = x.shape[-1]
@@ -697,14 +681,14 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     return result
 
 
-@_right_rope("complex numbers")
+@ROPE.variant("complex numbers")
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     first, second = _split(x, layout)
     turned = (first + 1j * second) * np.exp(1j * _angles(x, positions, base))
     return _join(turned.real, turned.imag, layout)
 
 
-@_right_rope("block matrices")
+@ROPE.variant("block matrices")
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     angles = _angles(x, positions, base)
     cosines, sines = np.cos(angles), np.sin(angles)
@@ -713,7 +697,7 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     return _join(turned[..., 0, 0], turned[..., 1, 0], layout)
 
 
-@_right_rope("rotate half, repeated angles")
+@ROPE.variant("rotate half, repeated angles")
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     angles = _angles(x, positions, base)
     angles = _join(angles, angles, layout)
@@ -721,7 +705,7 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     return x * np.cos(angles) + _join(-second, first, layout) * np.sin(angles)
 
 
-@_right_rope("half by permuting columns")
+@ROPE.variant("half by permuting columns")
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     x = np.asarray(x)
     if layout == "interleaved":
@@ -731,7 +715,7 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     return turned[..., np.argsort(order)]
 
 
-@_right_rope("float32 tables from float64 angles")
+@ROPE.variant("float32 tables from float64 angles")
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     angles = _angles(x, positions, base)
     cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
@@ -739,7 +723,7 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     return _join(first * cosines - second * sines, first * sines + second * cosines, layout)
 
 
-@_right_rope("nested lists in pure Python")
+@ROPE.variant("nested lists in pure Python")
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     def row(vector, position):
         first, second = _split(vector, layout)
@@ -886,13 +870,13 @@ def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
 
 def _square(rng: np.random.Generator, **kwargs):
     """As many keys as queries, so that mixed-up positions give numbers and no error."""
-    length, d = 2 * int(rng.integers(2, 4)), _even(rng)
+    length, d = 2 * int(rng.integers(2, 4)), _size(rng)
     places = _shuffled(rng, 2 * length)
     return case(_x(rng, length, d), _x(rng, length, d), places[:length], places[length:], **kwargs)
 
 
 def _wide(rng: np.random.Generator, **kwargs):
-    queries, keys, d = 3, 2 * int(rng.integers(2, 5)), _even(rng)
+    queries, keys, d = 3, 2 * int(rng.integers(2, 5)), _size(rng)
     return case(
         _x(rng, queries, d), _x(rng, keys, d), _shuffled(rng, queries), np.arange(keys), **kwargs
     )
@@ -900,7 +884,7 @@ def _wide(rng: np.random.Generator, **kwargs):
 
 def _batch(rng: np.random.Generator):
     # With as many sequences and keys as columns, .T of the keys gives numbers and no error.
-    d = _even(rng, 8, 12)
+    d = draw_even(rng, 8, 12)
     return case(_x(rng, d, 3, d), _x(rng, d, d, d), _shuffled(rng, 3), _shuffled(rng, d))
 
 
@@ -950,7 +934,10 @@ ROPE_SCORES = Exercise(
             "another base",
             0.5,
             visible=lambda: [_visible(_square, base=500.0)],
-            drawn=lambda rng: [_square(rng, base=_base(rng)), _square(rng, base=_base(rng))],
+            drawn=lambda rng: [
+                _square(rng, base=draw_base(rng)),
+                _square(rng, base=draw_base(rng)),
+            ],
         ),
         values(
             "batches",
@@ -960,20 +947,17 @@ ROPE_SCORES = Exercise(
         ),
     ),
     misconceptions=tuple(_scores),
-    variants={},
 )
 
-_right_scores = _variant(ROPE_SCORES)
 
-
-@_right_scores("vectorised")
+@ROPE_SCORES.variant("vectorised")
 def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     return _scored(
         _rotate(queries, query_positions, base=base), _rotate(keys, key_positions, base=base)
     )
 
 
-@_right_scores("the half layout on both sides of permuted columns")
+@ROPE_SCORES.variant("the half layout on both sides of permuted columns")
 def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     order = np.arange(np.shape(queries)[-1]).reshape(-1, 2).T.ravel()
     return _scored(
@@ -982,7 +966,7 @@ def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     )
 
 
-@_right_scores("einsum, scaled before")
+@ROPE_SCORES.variant("einsum, scaled before")
 def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     queries = np.asarray(queries) / np.sqrt(np.shape(queries)[-1])
     return np.einsum(
@@ -992,7 +976,7 @@ def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     )
 
 
-@_right_scores("complex numbers")
+@ROPE_SCORES.variant("complex numbers")
 def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     def turned(x, positions):
         first, second = _split(x, "interleaved")
@@ -1002,7 +986,7 @@ def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     return (turned(queries, query_positions) @ of_keys).real / np.sqrt(np.shape(queries)[-1])
 
 
-@_right_scores("rotated by the distance")
+@ROPE_SCORES.variant("rotated by the distance")
 def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     queries, keys = np.asarray(queries), np.asarray(keys)
     columns = [
@@ -1012,7 +996,7 @@ def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     return np.concatenate(columns, axis=-1) / np.sqrt(queries.shape[-1])
 
 
-@_right_scores("nested lists, float32")
+@ROPE_SCORES.variant("nested lists, float32")
 def _(queries, keys, query_positions, key_positions, *, base=10_000.0):
     scores = _scored(
         _rotate(queries, query_positions, base=base), _rotate(keys, key_positions, base=base)
@@ -1244,7 +1228,7 @@ def _(rope_function, q, k, offsets, shifts):
 def _tested(rng: np.random.Generator, function, *, d: int | None = None):
     """Draw a test that catches who looks at first or last, at neighbours, or at rises alone."""
     while True:
-        width = d or _even(rng, 8, 16)
+        width = d or draw_even(rng, 8, 16)
         q, k = _x(rng, width), _x(rng, width)
         offsets, shifts = rng.permutation(np.r_[-9:0, 1:30])[:5], _shuffled(rng, 4)
         scores = _unshifted(function, q, k, offsets)
@@ -1319,17 +1303,17 @@ RELATIVE_ERRORS = Exercise(
             0.5,
             _no_effect,
             visible=lambda: [_visible(_without_positions, d=8)],
-            drawn=lambda rng: [_without_positions(rng, 8), _without_positions(rng, _even(rng))],
+            drawn=lambda rng: [
+                _without_positions(rng, 8),
+                _without_positions(rng, _size(rng)),
+            ],
         ),
     ),
     misconceptions=tuple(_relative),
-    variants={},
 )
 
-_right_errors = _variant(RELATIVE_ERRORS)
 
-
-@_right_errors("loop, one row a call")
+@RELATIVE_ERRORS.variant("loop, one row a call")
 def _(rope_function, q, k, offsets, shifts):
     def score(query_position, key_position):
         query = rope_function(q[np.newaxis], np.array([query_position]))
@@ -1345,7 +1329,7 @@ def _(rope_function, q, k, offsets, shifts):
     return error, max(scores) - min(scores)
 
 
-@_right_errors("all offsets in one call")
+@RELATIVE_ERRORS.variant("all offsets in one call")
 def _(rope_function, q, k, offsets, shifts):
     def scores(shift):
         queries = rope_function(np.tile(q, (len(offsets), 1)), offsets + shift)
@@ -1355,7 +1339,7 @@ def _(rope_function, q, k, offsets, shifts):
     return max(np.abs(scores(shift) - here).max() for shift in shifts), np.ptp(here)
 
 
-@_right_errors("one call for all places")
+@RELATIVE_ERRORS.variant("one call for all places")
 def _(rope_function, q, k, offsets, shifts):
     shifts = np.concatenate([[0], shifts])
     places = np.add.outer(shifts, offsets)
@@ -1365,7 +1349,7 @@ def _(rope_function, q, k, offsets, shifts):
     return [np.abs(scores[1:] - scores[0]).max(), scores[0].max() - scores[0].min()]
 
 
-@_right_errors("lists as arguments, every pair compared")
+@RELATIVE_ERRORS.variant("lists as arguments, every pair compared")
 def _(rope_function, q, k, offsets, shifts):
     def score(query_position, key_position):
         query = rope_function([list(q)], [float(query_position)])
@@ -1380,7 +1364,7 @@ def _(rope_function, q, k, offsets, shifts):
     return error, max(abs(one - two) for one in here for two in here)
 
 
-@_right_errors("float32 numbers")
+@RELATIVE_ERRORS.variant("float32 numbers")
 def _(rope_function, q, k, offsets, shifts):
     return (
         np.float32(_error(rope_function, q, k, offsets, shifts)),
