@@ -242,7 +242,7 @@ def attention_matrices(
 
     count, shown = len(matrices), None
     longest = max(len(name) for names in tokens for name in names)
-    height = 1.5 + 0.09 * longest + min(4.0, 0.86 * WIDTH / count)
+    height = 0.9 + 0.09 * longest + min(3.2, 0.86 * WIDTH / count)
     with _canvas(height, ncols=count, squeeze=False) as (figure, grid):
         for axes, matrix, names, title in zip(grid[0], matrices, tokens, titles, strict=True):
             image = axes.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=max(1.0, matrix.max()))
@@ -412,10 +412,8 @@ def turning_pairs(
     pairs = validate.pair_indices(pairs, len(frequencies))
     ends = sinusoidal_encoding([start, start + offset], d_model, base=base)
     names = (f"position {start:g}", f"position {start + offset:g}")
-    with _canvas(1.5 + WIDTH / (len(pairs) + 0.4), ncols=len(pairs), squeeze=False) as (
-        figure,
-        grid,
-    ):
+    height = 1.9 + min(2.8, WIDTH / len(pairs) - 0.5)
+    with _canvas(height, ncols=len(pairs), squeeze=False) as (figure, grid):
         for axes, pair in zip(grid[0], pairs, strict=True):
             turn = offset * frequencies[pair]
             axes.add_patch(Circle((0, 0), 1, fill=False, color="#999999"))
@@ -506,7 +504,8 @@ def rotated_pair(x: ArrayLike, positions: ArrayLike, *, base: float = 10_000.0) 
     turned = rope(np.tile(x, (len(positions), 1)), positions, base=base)
     count = min(3, x.size // 2)
     shades = pyplot.get_cmap("viridis")(np.linspace(0.0, 0.85, len(positions)))
-    with _canvas(1.5 + WIDTH / (count + 0.4), ncols=count, squeeze=False) as (figure, grid):
+    height = 1.5 + min(2.8, WIDTH / count - 0.7)
+    with _canvas(height, ncols=count, squeeze=False) as (figure, grid):
         for pair, axes in enumerate(grid[0]):
             reach = float(np.linalg.norm(x[2 * pair : 2 * pair + 2])) or 1.0
             axes.add_patch(Circle((0, 0), reach, fill=False, color="#999999"))
@@ -680,6 +679,10 @@ def _canvas(height: float, **subplots: Any) -> Iterator[tuple[Figure, Any]]:
         figure, axes = pyplot.subplots(figsize=(WIDTH, height), layout="constrained", **subplots)
         try:
             yield figure, axes
+            # Notebooks crop a figure to what it shows; this keeps all of one width.
+            figure.add_artist(
+                Rectangle((0, 0), 1, 1, fill=False, lw=0, transform=figure.transFigure)
+            )
             # Ticks are made when first drawn, and would then follow the caller's settings.
             figure.draw_without_rendering()
         finally:

@@ -111,7 +111,7 @@ def refuse_each(calls, wrong, prefix=None):
         for value, exception, *fragments in wrong:
             shown = repr(value).replace("\n", " ")[:30]
             refuse(
-                f"{name}, {argument} {shown}",
+                f"{name}, {argument} {type(value).__name__} {shown}",
                 lambda value=value, function=function: function(value),
                 exception,
                 *(fragment.format(name=argument) for fragment in fragments),

@@ -30,6 +30,7 @@ SOURCE = "_build/source"
 RELEASE = "exercises"
 STAMP = ".made-from"
 RELEASED_STAMP = ".released"
+SETUP = "setup"
 SOLUTION_MARK = "### BEGIN SOLUTION"
 
 HOW = """Each task has a cell for your answer, a check and a locked cell. Write your answer in place
@@ -146,7 +147,7 @@ def _solved(cell: Any) -> str | None:
 
 def _give_parts(cells: list[Any], name: str) -> None:
     """Give each cell its part in grading, and an id that stays the same from run to run."""
-    expected = ["setup"] + [
+    expected = [SETUP] + [
         grade_id
         for exercise in exercises.for_assignment(name)
         for grade_id in (exercise.name, f"check-{exercise.name}", f"grade-{exercise.name}")
@@ -183,7 +184,7 @@ def _part(cell: Any) -> dict[str, Any] | None:
     if call:
         return locked | {"grade_id": f"check-{call[2]}"}
     if "from posenc.grading import" in cell.source:
-        return locked | {"grade_id": "setup"}
+        return locked | {"grade_id": SETUP}
     return None
 
 

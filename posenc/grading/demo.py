@@ -36,8 +36,8 @@ class Student:
 
 
 CLASS = (
-    Student("complete", "the model solution"),
-    Student("blank", "nothing filled in", blank=True),
+    Student("complete", "hands in the model solution"),
+    Student("blank", "hands in the notebook as it was given out", blank=True),
     Student(
         "halves",
         "stores all sines first and all cosines after them",
@@ -82,21 +82,28 @@ def run(root: Path, folder: Path | None = None) -> Iterator[str]:
     csv = folder / "grades.csv"
     yield f"the sample course is in {folder}"
     yield "generating the assignment"
-    _nbgrader(folder, "generate_assignment", ASSIGNMENT)
+    _finish(_nbgrader(folder, "generate_assignment", ASSIGNMENT))
     for student in CLASS:
         _submit(folder, student)
         yield f"submitted: {student.name}, who {student.what}"
-    yield f"grading {len(CLASS)} submissions, some seconds each"
-    _nbgrader(folder, "autograde", ASSIGNMENT)
+    for line in _nbgrader(folder, "autograde", ASSIGNMENT):
+        grading = re.search(r"Autograding .*[/\\]autograded[/\\]([\w-]+)[/\\]", line)
+        if grading:
+            yield f"grading {grading[1]}"
     yield "writing feedback"
-    _nbgrader(folder, "generate_feedback", ASSIGNMENT)
+    _finish(_nbgrader(folder, "generate_feedback", ASSIGNMENT))
     yield "exporting grades"
-    _nbgrader(folder, "export", "--to", str(csv))
+    _finish(_nbgrader(folder, "export", "--to", str(csv)))
     yield ""
     yield table(points(folder))
     yield ""
-    yield f"feedback: {folder / 'feedback' / '*' / ASSIGNMENT / f'{ASSIGNMENT}.html'}"
+    yield f"feedback: {folder / 'feedback' / 'STUDENT' / ASSIGNMENT / f'{ASSIGNMENT}.html'}"
     yield f"grades:   {csv}"
+
+
+def _finish(lines: Iterator[str]) -> None:
+    for _ in lines:
+        pass
 
 
 def points(folder: Path) -> dict[str, dict[str, float]]:
@@ -179,11 +186,18 @@ def answered(handed_out: NotebookNode, solved: NotebookNode, student: Student) -
     return handed_out
 
 
-def _nbgrader(folder: Path, *words: str) -> None:
-    """Run a command of nbgrader in a course, apart from what this machine's user has set up."""
+def _nbgrader(folder: Path, *words: str) -> Iterator[str]:
+    """Run a command of nbgrader in a course, apart from what this machine's user has set up.
+
+    Yields
+    ------
+    str
+        What it says, line by line.
+    """
     environment = {key: value for key, value in os.environ.items() if key != "POSENC_DB"}
     environment |= {SEED_VARIABLE: SEED, "JUPYTER_CONFIG_DIR": str(folder / ".jupyter")}
-    result = subprocess.run(
+    said = []
+    with subprocess.Popen(
         [sys.executable, "-m", "nbgrader", *words],
         cwd=folder,
         env=environment,
@@ -191,7 +205,9 @@ def _nbgrader(folder: Path, *words: str) -> None:
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         errors="replace",
-        check=False,
-    )
-    if result.returncode:
-        raise CourseError(f"nbgrader {words[0]} failed; it said:\n{result.stdout.strip()}")
+    ) as process:
+        for line in process.stdout:
+            said.append(line)
+            yield line
+    if process.returncode:
+        raise CourseError(f"nbgrader {words[0]} failed; it said:\n{''.join(said).strip()}")

@@ -6,13 +6,17 @@ that is where work is kept from being lost.
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbconvert.exporters import NotebookExporter
-from nbgrader.converters import NbGraderException
+from nbgrader.converters import Autograde, NbGraderException
+from nbgrader.preprocessors import DeduplicateIds, Execute
+from nbgrader.utils import is_locked
 
 from posenc.grading import assignments
 from posenc.grading._check import SEED_VARIABLE
@@ -88,3 +92,83 @@ def _fault(folder: Path, *, whole: bool) -> str | None:
         kind = type(error).__name__
         return f"{expected.name} is not a notebook that can be read ({kind}); ask for it again"
     return None
+
+
+class ForgetCopies(DeduplicateIds):
+    """Treats a copied cell of nbgrader's as an ordinary one.
+
+    nbgrader leaves it with empty metadata, takes these for an old version, and ends the batch.
+    """
+
+    def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> tuple[Any, Any]:
+        """Take out what nbgrader emptied."""
+        cell, resources = super().preprocess_cell(cell, resources, cell_index)
+        if cell.metadata.get("nbgrader") == {}:
+            del cell.metadata["nbgrader"]
+        return cell, resources
+
+
+class ExecuteToTheEnd(Execute):
+    """Executes a notebook to its last cell, in a new kernel where a cell ends or blocks the old.
+
+    nbgrader would drop the whole submission, and with it the points of every other task.
+    """
+
+    def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
+        """Execute one cell."""
+        try:
+            return super().preprocess_cell(cell, resources, index)
+        except DeadKernelError:
+            what = "ended Python: it may have run out of memory or crashed in compiled code"
+        except CellTimeoutError:
+            what = f"ran longer than {self.timeout} seconds and could not be interrupted"
+        message = f"This cell {what}. The cells after it ran in a new kernel."
+        cell.outputs = [
+            nbformat.v4.new_output(
+                "error", ename="CellStopped", evalue=message, traceback=[f"CellStopped: {message}"]
+            )
+        ]
+        self._start_again(index)
+        return cell, self.resources
+
+    def _start_again(self, end: int) -> None:
+        """Start a new kernel and bring it to where the old one was before cell ``end``."""
+        self._new_kernel()
+        cells = self.nb.cells
+        for index in range(end):
+            if not _defines(cells[index]):
+                continue
+            executed = cells[index]
+            try:
+                self.execute_cell(copy.deepcopy(executed), index, store_history=False)
+            except (DeadKernelError, CellTimeoutError):
+                self._new_kernel()
+                break
+            finally:
+                cells[index] = executed
+
+    def _new_kernel(self) -> None:
+        self._cleanup_kernel()
+        self.create_kernel_manager()
+        self.start_new_kernel()
+        self.start_new_kernel_client()
+
+
+def _defines(cell: Any) -> bool:
+    """Return whether a cell that was executed may have left something behind for later ones."""
+    if cell.cell_type != "code":
+        return False
+    stopped = {"CellStopped", "CellTimeoutError"}
+    if any(output.get("ename") in stopped for output in cell.outputs):
+        return False
+    return not is_locked(cell) or cell.metadata.nbgrader.grade_id == assignments.SETUP
+
+
+def _with(preprocessors: str, old: type, new: type) -> list[type]:
+    """Return nbgrader's list of preprocessors with one replaced."""
+    stock = getattr(Autograde(), preprocessors)
+    return [new if preprocessor is old else preprocessor for preprocessor in stock]
+
+
+SANITIZE_PREPROCESSORS = _with("sanitize_preprocessors", DeduplicateIds, ForgetCopies)
+AUTOGRADE_PREPROCESSORS = _with("autograde_preprocessors", Execute, ExecuteToTheEnd)
