@@ -12,7 +12,9 @@ except ImportError:
 ROOT = Path(__file__).resolve().parent
 
 # nbgrader starts alembic by its name, which fails where the environment is not activated.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+SCRIPTS = str(Path(sys.executable).parent)
+if SCRIPTS not in os.environ["PATH"].split(os.pathsep):
+    os.environ["PATH"] = os.pathsep.join([SCRIPTS, os.environ["PATH"]])
 
 c = get_config()  # noqa: F821 - nbgrader provides it
 c.CourseDirectory.course_id = "posenc"
@@ -31,6 +33,8 @@ c.Validator.width = 500
 c.GenerateAssignment.force = True
 c.GenerateAssignment.exporter_class = nbgrader_plugin.ReleaseExporter
 c.Autograde.exporter_class = nbgrader_plugin.SubmissionExporter
+c.Autograde.sanitize_preprocessors = nbgrader_plugin.SANITIZE_PREPROCESSORS
+c.Autograde.autograde_preprocessors = nbgrader_plugin.AUTOGRADE_PREPROCESSORS
 
 try:
     assignments.refresh_source(ROOT)

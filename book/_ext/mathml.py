@@ -15,7 +15,7 @@ _CONVERTER = LatexToMathML(annotation=True, fancy_error=False)
 
 # What the converter accepts but a browser would show wrongly, each with what to write instead.
 _REFUSED = {
-    r"\\begin\{(equation|align|alignat|flalign|gather|multline)\}": (
+    r"\\begin\{(equation|align|gather|mult\w+)\}": (
         "numbers itself: write aligned in a {math} block, with a :label: if it is referred to"
     ),
     r"^(?!.*\\begin\{).*\\\\": "breaks a line outside an environment: write aligned",
