@@ -26,13 +26,11 @@ c.CourseDirectory.db_url = os.environ.get("POSENC_DB") or f"sqlite:///{ROOT / 'g
 
 # Seconds for a cell. A graded cell stops an endless function by itself, at worst after 100.
 c.Execute.timeout = 120
-# Lines of a report, which `nbgrader validate` cuts at this width.
-c.Validator.width = 500
 
 # exercises/ is in the repository, so without this the first generate_assignment would do nothing.
 c.GenerateAssignment.force = True
-c.GenerateAssignment.exporter_class = nbgrader_plugin.ReleaseExporter
-c.Autograde.exporter_class = nbgrader_plugin.SubmissionExporter
+c.GenerateAssignment.exporter_class = "posenc.grading.nbgrader_plugin.ReleaseExporter"
+c.Autograde.exporter_class = "posenc.grading.nbgrader_plugin.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = nbgrader_plugin.SANITIZE_PREPROCESSORS
 c.Autograde.autograde_preprocessors = nbgrader_plugin.AUTOGRADE_PREPROCESSORS
 

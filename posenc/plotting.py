@@ -242,7 +242,7 @@ def attention_matrices(
 
     count, shown = len(matrices), None
     longest = max(len(name) for names in tokens for name in names)
-    height = 0.9 + 0.09 * longest + min(3.2, 0.86 * WIDTH / count)
+    height = 0.9 + 0.09 * longest + min(3.2, 0.78 * WIDTH / count)
     with _canvas(height, ncols=count, squeeze=False) as (figure, grid):
         for axes, matrix, names, title in zip(grid[0], matrices, tokens, titles, strict=True):
             image = axes.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=max(1.0, matrix.max()))

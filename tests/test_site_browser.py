@@ -71,8 +71,8 @@ def test_every_page_is_quiet_and_whole(site: Path, address: str, browser, size, 
 def test_formulas_use_the_font_that_the_site_brings(address: str, browser):
     page = browser.new_page()
     page.goto(f"{address}/02-sinusoidal.html", wait_until="networkidle")
-    assert page.evaluate("document.fonts.check('16px \"STIX Two Math\"', 'x')")
-    assert page.evaluate("[...document.fonts].map(f => f.status)") == ["loaded"]
+    status = "[...document.fonts].filter(f => /STIX/.test(f.family)).map(f => f.status)"
+    assert page.evaluate(status) == ["loaded"]
     bracket, entry = page.evaluate(
         """() => {
             const math = document.createElement('div');
@@ -86,7 +86,7 @@ def test_formulas_use_the_font_that_the_site_brings(address: str, browser):
     page.close()
 
 
-@pytest.mark.parametrize("word", ["wavelengths", "位置编码"])
+@pytest.mark.parametrize("word", ["wavelengths", "正弦位置编码"])
 def test_search_finds_the_chapter(address: str, browser, word):
     page = browser.new_page()
     page.goto(f"{address}/index.html", wait_until="networkidle")

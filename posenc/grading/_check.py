@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from textwrap import fill
 from types import CodeType
 from typing import Any
 
@@ -92,7 +93,8 @@ def grade(function_or_name: str | Callable) -> Report:
     else:
         report = _report(exercise, function, seed=seed, mode=mode)
     if os.environ.get("NBGRADER_EXECUTION") == "validate" and not report.passed:
-        raise AssertionError(report.text) from None
+        # nbgrader cuts lines at 87 characters.
+        raise AssertionError("\n" + "\n".join(fill(line, 80) for line in report.lines)) from None
     return report
 
 

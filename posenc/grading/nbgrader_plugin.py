@@ -164,10 +164,12 @@ def _defines(cell: Any) -> bool:
     return not is_locked(cell) or cell.metadata.nbgrader.grade_id == assignments.SETUP
 
 
-def _with(preprocessors: str, old: type, new: type) -> list[type]:
-    """Return nbgrader's list of preprocessors with one replaced."""
+def _with(preprocessors: str, old: type, new: type) -> list[str]:
+    """Return the names in one of nbgrader's lists of preprocessors, with one replaced."""
     stock = getattr(Autograde(), preprocessors)
-    return [new if preprocessor is old else preprocessor for preprocessor in stock]
+    chosen = [new if preprocessor is old else preprocessor for preprocessor in stock]
+    # Names and not classes, so that the formgrader can show the configuration.
+    return [f"{preprocessor.__module__}.{preprocessor.__name__}" for preprocessor in chosen]
 
 
 SANITIZE_PREPROCESSORS = _with("sanitize_preprocessors", DeduplicateIds, ForgetCopies)
