@@ -53,13 +53,14 @@ class AssignmentBox(SphinxDirective):
 def _box_lines(name: str, notebook: str) -> list[str]:
     assignment, exercises = ASSIGNMENTS[name], for_assignment(name)
     total = sum(exercise.points for exercise in exercises)
+    functions = "1 graded function" if len(exercises) == 1 else f"{len(exercises)} graded functions"
     rows = [
         f"| `{exercise.name}`<br>{exercise.summary} | {exercise.points:g} "
         f"| {exercise.difficulty} | {exercise.importance} | {{ref}}`{exercise.section}` |"
         for exercise in exercises
     ]
     return [
-        f"**{assignment.title}: {len(exercises)} graded functions, {total:g} points, "
+        f"**{assignment.title}: {functions}, {total:g} points, "
         f"about {assignment.minutes.replace('-', '–')} minutes**",
         "",
         "| Function | Points | Difficulty | Importance | Read |",

@@ -42,9 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CourseError as error:
         return _fail(str(error))
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in CLASS_MODULES:
+        missing = (error.name or "").split(".")[0]
+        if missing not in CLASS_MODULES:
             raise
-        return _fail(f'{error.name} is not installed; run: pip install "posenc[class]"')
+        return _fail(f'{missing} is not installed; run: pip install "posenc[class]"')
     except KeyboardInterrupt:
         _say("stopped")
         return 130

@@ -55,9 +55,7 @@ CLASS = (
         "crash",
         "leaves a parenthesis open in the third of four answers",
         {
-            "return 2 * np.pi / inverse_frequencies(d_model, base=base)": (
-                "return 2 * np.pi / inverse_frequencies(d_model, base=base"
-            )
+            "return 2 * np.pi / frequencies": "return (2 * np.pi / frequencies",
         },
     ),
 )

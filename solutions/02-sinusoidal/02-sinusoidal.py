@@ -198,7 +198,8 @@ def wavelengths(d_model, *, base=10_000.0):
     [6.28, 62.83, 628.32, 6283.19]
     """
     ### BEGIN SOLUTION
-    return 2 * np.pi / inverse_frequencies(d_model, base=base)
+    frequencies = inverse_frequencies(d_model, base=base)
+    return 2 * np.pi / frequencies
     ### END SOLUTION
 
 
