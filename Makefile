@@ -12,6 +12,7 @@ help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 course: install ## install, generate the exercises, build the book, serve it on http://localhost:8000 (PORT=...)
+	@$(PY) book/serve.py --port $(PORT) --check
 	@echo "[1/3] exercises"
 	@$(PY) -m posenc.grading.cli exercises --if-stale
 	@echo "[2/3] book"
@@ -26,7 +27,7 @@ exercises: install ## generate exercises/ from solutions/
 	@$(PY) -m posenc.grading.cli exercises
 
 lab: install ## open JupyterLab on the exercises
-	@$(PY) -m jupyter lab exercises
+	@$(PY) -m jupyter lab --LabApp.default_url=/lab/tree/exercises
 
 demo: install ## grade a sample class of five
 	@$(PY) -m posenc.grading.cli demo

@@ -6,8 +6,8 @@ from pathlib import Path
 
 try:
     from posenc.grading import assignments, nbgrader_plugin
-except ImportError:
-    raise SystemExit('posenc is not installed; run: pip install -e ".[class]"') from None
+except ModuleNotFoundError as error:
+    raise SystemExit(f'{error.name} is not installed; run: pip install -e ".[class]"') from None
 
 ROOT = Path(__file__).resolve().parent
 
@@ -38,3 +38,5 @@ try:
     assignments.refresh_source(ROOT)
 except assignments.CourseError as error:
     print(f"posenc: {error}", file=sys.stderr)
+except ModuleNotFoundError as error:
+    print(f'{error.name} is not installed; run: pip install -e ".[class]"', file=sys.stderr)

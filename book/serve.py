@@ -32,12 +32,14 @@ def main() -> int:
     """Serve until Ctrl-C; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8000, help="default: 8000")
-    port = parser.parse_args().port
+    parser.add_argument("--check", action="store_true", help="only say whether the port is free")
+    options = parser.parse_args()
+    port = options.port
     if not 0 < port < 65536:
         parser.error(f"--port must be from 1 to 65535, got {port}")
 
     # book/build.py writes this file last, so it is missing after a build that failed.
-    if not (SITE / ".made-from").is_file():
+    if not options.check and not (SITE / ".made-from").is_file():
         return _fail("there is no finished book to serve; run `make book` first")
     try:
         server = Server(("127.0.0.1", port), partial(Handler, directory=SITE))
@@ -48,6 +50,8 @@ def main() -> int:
             f"choose another one: make course PORT={other}"
         )
     with server:
+        if options.check:
+            return 0
         print(f"The course is at http://localhost:{port} (stop with Ctrl-C)", flush=True)
         try:
             server.serve_forever()

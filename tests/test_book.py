@@ -177,7 +177,8 @@ SHOWN = {
     r"\big( x \big)": 'minsize="1.2em"',
     r"\sum_{i=0}^{d/2-1} \cos(\omega_i k)": "∑",
     r"\frac{Q K^\top}{\sqrt{d_k}}": "<mfrac>",
-    r"\overline{x + y}": "‾",
+    r"\overline{\overline{x} + y}": '<mo>+</mo><mi>y</mi></mrow><mo stretchy="true">‾</mo></mover>',
+    r"\underline{x}": '<mo stretchy="true">_</mo></munder>',
 }
 REFUSED = {
     r"\foo x": "Unknown command",

@@ -47,8 +47,8 @@ def to_mathml(tex: str, *, display: bool) -> str:
     except LatexError as error:
         raise FormulaError(f"at character {error}") from None
     # The converter stretches a combining mark, which fonts draw beside the letters, not over them.
-    math = re.sub(r'(accent="true">(?:(?!<mover).)*?)\u0332', "\\1\u203e", math)
-    return math.replace("\u0332", "_")
+    math = math.replace("\u0332</mo></mover>", "\u203e</mo></mover>")
+    return math.replace("\u0332</mo></munder>", "_</mo></munder>")
 
 
 def _convert(translator, node: nodes.Element, *, display: bool) -> str:

@@ -119,24 +119,17 @@ def _unready(exercise: Exercise, problem: str, mode: str) -> Report:
 
 
 def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, mode: str) -> Report:
-    results = _judge.judge(exercise, function, seed=seed, guard=Guard(exercise))
+    results, shown = _attempt(exercise, function, seed, mode)
     points, replaced = _judge.earned(results), ""
     if points < exercise.points:
         with _right_dependencies(exercise, function) as names:
-            again = (
-                _judge.judge(exercise, function, seed=seed, guard=Guard(exercise)) if names else []
-            )
-        if names and _judge.earned(again) > points:
-            results, points = again, _judge.earned(again)
+            again = _attempt(exercise, function, seed, mode) if names else (results, shown)
+        if _judge.earned(again[0]) > points:
+            (results, shown), points = again, _judge.earned(again[0])
             replaced = f" (scored with a right {' and '.join(names)} in place of yours)"
     failing = [result for result in results if not result.passed]
-    if (
-        failing
-        and all(
-            result.fault is not None and result.fault.kind == "not written yet"
-            for result in failing
-        )
-        and len(failing) == len(results)
+    if len(failing) == len(results) and all(
+        result.fault is not None and result.fault.kind == "not written yet" for result in failing
     ):
         return _unready(exercise, f"not written yet: {failing[0].fault}.", mode)
 
@@ -148,7 +141,7 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
     )
     lines = [headline]
     if failing:
-        lines += _details(exercise, function, failing, mode)
+        lines += _details(exercise, failing, shown)
         if ideas:
             lines.append(recognised(ideas, explained))
         lines.append(reading(ideas[0].section if ideas else exercise.section))
@@ -162,6 +155,16 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
     )
 
 
+def _attempt(
+    exercise: Exercise, function: Callable, seed: str | int | None, mode: str
+) -> tuple[list, list]:
+    """Return the results that count, and those that may be shown."""
+    results = _judge.judge(exercise, function, seed=seed, guard=Guard(exercise))
+    if mode != "graded" or all(result.passed for result in results):
+        return results, results
+    return results, _judge.judge(exercise, function, guard=Guard(exercise))
+
+
 def _count_text(exercise: Exercise, results: list, mode: str) -> str:
     right, count = sum(result.passed for result in results), len(exercise.criteria)
     if mode == "visible":
@@ -172,22 +175,18 @@ def _count_text(exercise: Exercise, results: list, mode: str) -> str:
     return f"{right} of {count} checks pass on cases drawn from {seed}."
 
 
-def _details(exercise: Exercise, function: Callable, failing: list, mode: str) -> list[str]:
-    """Return what is wrong; hidden inputs stay hidden, a visible case that fails alike is shown."""
+def _details(exercise: Exercise, failing: list, shown: list) -> list[str]:
+    """Return what is wrong, by the first of the results that may be shown and fails alike."""
     lines = [f"Not right yet: {listed([result.criterion.name for result in failing])}."]
-    first = failing[0]
-    if mode == "graded":
-        shown = _judge.judge(exercise, function, guard=Guard(exercise))
-        alike = [
-            result
-            for result in shown
-            if not result.passed and result.criterion.name == first.criterion.name
-        ]
-        if not alike:
-            return [*lines, "It fails on cases drawn for grading alone; no visible case shows it."]
-        first = alike[0]
-    lines.append(f"{call_text(exercise.name, first.case)}:")
-    lines.append("; ".join(first.failure.lines))
+    alike = [
+        result
+        for result in shown
+        if not result.passed and result.criterion.name == failing[0].criterion.name
+    ]
+    if not alike:
+        return [*lines, "It fails on cases drawn for grading alone; no visible case shows it."]
+    lines.append(f"{call_text(exercise.name, alike[0].case)}:")
+    lines.append("; ".join(alike[0].failure.lines))
     return lines
 
 
