@@ -81,6 +81,41 @@ def sinusoidal_encoding(positions, d_model, *, base=10_000.0):
     assert ". Also: odd d_model accepted - " in report.text
 
 
+def test_the_idea_that_explains_the_call_shown_is_named_first():
+    source = """
+def softmax(scores, axis=-1):
+    weights = np.exp(scores)
+    return weights / weights.sum()
+"""
+    report = notebook(source, "check('softmax')")
+    shown = report.lines.index(next(line for line in report.lines if line.startswith("softmax(")))
+    assert "softmax([[" in report.lines[shown]
+    assert report.misconceptions[0] == "sums to one over all"
+    assert "overflow" in report.misconceptions
+
+
+def test_an_idea_that_explains_only_the_first_failing_check_is_named_as_such():
+    source = """
+def sinusoidal_encoding(positions, d_model, *, base=10_000.0):
+    positions = np.asarray(positions).astype(int)
+    angles = positions[..., None] * 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    if d_model % 2:
+        raise ValueError("odd")
+    return np.stack([np.sin(angles), np.sin(angles)], axis=-1).reshape(*positions.shape, d_model)
+"""
+    report = notebook(source, "check('sinusoidal_encoding')")
+    assert report.misconceptions == ()
+    assert "In the first of these, your answer is that of: sine only - " in report.text
+
+
+def test_properties_that_do_not_count_yet_are_said_not_to():
+    report = notebook(
+        with_body("return np.linspace(1, 0.5, d_model // 2)"), "check('inverse_frequencies')"
+    )
+    assert report.points == 0
+    assert "1 of 4 visible checks pass, but count only once a check of values does" in report.text
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -93,7 +128,7 @@ def sinusoidal_encoding(positions, d_model, *, base=10_000.0):
         ("return 'frequencies'", "expected real numbers, got dtype <U11 (a str)"),
         ("return [[1], [2, 3]]", "expected an array of shape (4,), got a list of 2"),
         ("return np.ones(d_model // 2) * 1j", "expected real numbers, got dtype complex128"),
-        ("return np.full(d_model // 2, np.nan)", "4 entries are nan"),
+        ("return np.full(d_model // 2, np.nan)", "4 of 4 entries are nan or infinite"),
         ("raise MemoryError", "out of memory: it asked for more memory than there is"),
         (
             "return posenc.inverse_frequencies(d_model, base=base)",
@@ -239,7 +274,7 @@ def wavelengths(d_model, *, base=10_000.0):
 def test_grading_without_a_course_seed_says_so():
     report = notebook(RIGHT, "grade('inverse_frequencies')")
     assert report.mode == "practice"
-    assert "drawn from the practice seed, not the course's" in report.text
+    assert "the cases are drawn from the practice seed, not the course's" in report.text
 
 
 def test_grading_hides_its_inputs_and_shows_a_visible_case_that_fails_alike(monkeypatch):

@@ -57,6 +57,7 @@ SECTIONS = {
     "rope-layouts": Section("04-rope", "Two layouts"),
     "rope-scores": Section("04-rope", "Scores that see distance"),
     "rope-testing": Section("04-rope", "Testing relativity"),
+    "rope-traps": Section("04-rope", "Traps of the code"),
 }
 
 EXERCISES: dict[str, Exercise] = {

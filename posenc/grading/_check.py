@@ -12,10 +12,18 @@ from types import CodeType
 from typing import Any
 
 from posenc import exercises
-from posenc.exercises import Exercise
+from posenc.exercises import Exercise, Misconception
 from posenc.grading import _judge
 from posenc.grading._guard import Guard, lifted
-from posenc.grading._report import Report, call_text, listed, points_text, reading, recognised
+from posenc.grading._report import (
+    Report,
+    call_text,
+    listed,
+    points_text,
+    reading,
+    recognised,
+    resembling,
+)
 
 PRACTICE_SEED = "practice"
 SEED_VARIABLE = "POSENC_SEED"
@@ -133,18 +141,25 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
     ):
         return _unready(exercise, f"not written yet: {failing[0].fault}.", mode)
 
-    explained = _judge.recognise(exercise, results, seed=seed) if failing else {}
-    ideas = [item for item in exercise.misconceptions if item.name in explained]
-    headline = (
+    lines = [
         f"{exercise.name}: {points:g} of {points_text(exercise.points)}{replaced}. "
-        f"{_count_text(exercise, results, mode)}"
-    )
-    lines = [headline]
+        f"{_count_text(results, points, mode)}"
+    ]
+    ideas: list[Misconception] = []
     if failing:
-        lines += _details(exercise, failing, shown)
+        explained = _judge.recognise(exercise, results, seed=seed)
+        # The idea that explains the call shown comes first.
+        first = next(index for index, result in enumerate(results) if not result.passed)
+        ideas = [item for item in exercise.misconceptions if item.name in explained]
+        ideas.sort(key=lambda item: first not in explained[item.name])
+        names = [] if ideas else _judge.resembles(exercise, results, seed=seed)
+        alike = [item for item in exercise.misconceptions if item.name in names][:2]
+        lines += _details(exercise, results, shown)
         if ideas:
             lines.append(recognised(ideas, explained))
-        lines.append(reading(ideas[0].section if ideas else exercise.section))
+        elif alike:
+            lines.append(resembling(alike))
+        lines.append(reading((ideas or alike or [exercise])[0].section))
     return Report(
         exercise.name,
         points,
@@ -165,19 +180,26 @@ def _attempt(
     return results, _judge.judge(exercise, function, guard=Guard(exercise))
 
 
-def _count_text(exercise: Exercise, results: list, mode: str) -> str:
-    right, count = sum(result.passed for result in results), len(exercise.criteria)
+def _count_text(results: list, points: float, mode: str) -> str:
+    right, count = sum(result.passed for result in results), len(results)
+    passing = f"{right} of {count}" + (
+        " visible checks pass" if mode == "visible" else " checks pass"
+    )
+    if right and not points:
+        passing += ", but count only once a check of values does"
     if mode == "visible":
-        return (
-            f"{right} of {count} visible checks pass; grading runs the same {count} on new cases."
-        )
+        return f"{passing}; grading runs the same {count} on new cases."
     seed = "the course's seed" if mode == "graded" else "the practice seed, not the course's"
-    return f"{right} of {count} checks pass on cases drawn from {seed}."
+    return f"{passing}; the cases are drawn from {seed}."
 
 
-def _details(exercise: Exercise, failing: list, shown: list) -> list[str]:
+def _details(exercise: Exercise, results: list, shown: list) -> list[str]:
     """Return what is wrong, by the first of the results that may be shown and fails alike."""
-    lines = [f"Not right yet: {listed([result.criterion.name for result in failing])}."]
+    failing = [result for result in results if not result.passed]
+    if len(failing) == len(results):
+        lines = ["None of the checks passes yet. The first:"]
+    else:
+        lines = [f"Not right yet: {listed([result.criterion.name for result in failing])}."]
     alike = [
         result
         for result in shown

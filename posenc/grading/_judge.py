@@ -97,6 +97,25 @@ def recognise(
     }
 
 
+def resembles(
+    exercise: Exercise, results: Sequence[Result], *, seed: str | int | None
+) -> list[str]:
+    """Return the misconceptions that do the very same in the first criterion that fails.
+
+    Two wrong ideas at once are seldom recognised as a whole, but one often shows in a call.
+    """
+    at = next(index for index, result in enumerate(results) if not result.passed)
+    if any(observation.fault for observation in results[at].observations):
+        return []
+    if results[at].criterion.kind not in ("value", "property"):
+        return []
+    return [
+        name
+        for name, wrong in _wrong_results(exercise.name, seed).items()
+        if not wrong[at].passed and _same_observations(exercise, results[at], wrong[at])
+    ]
+
+
 @lru_cache(maxsize=64)
 def _wrong_results(name: str, seed: str | int | None) -> dict[str, list[Result]]:
     exercise = exercises.get(name)
@@ -217,16 +236,19 @@ def compare(got: Any, expected: Any, *, atol: float, rtol: float) -> None:
     close = np.isclose(array, wanted, atol=atol, rtol=rtol, equal_nan=True)
     if close.all():
         return
-    nan = np.isnan(array) & ~np.isnan(wanted)
-    with np.errstate(invalid="ignore"):
-        largest = np.abs(array - wanted)[~np.isnan(array - wanted)].max(initial=0.0)
     first = tuple(int(index) for index in np.argwhere(~close)[0])
-    at = f" at {list(first)}" if first else ""
-    raise Failure(
-        f"first difference{at}: expected {wanted[first]:.6g}, got {array[first]:.6g}; "
-        + (f"{nan.sum()} entries are nan; " if nan.any() else "")
-        + f"largest error {largest:.3g}; {(~close).sum()} of {close.size} entries differ"
-    )
+    shown = 0.0 if abs(wanted[first]) <= atol else wanted[first]
+    difference = f"expected {shown:.6g}, got {array[first]:.6g}"
+    if not first:
+        raise Failure(difference)
+    details = [f"first difference at {list(first)}: {difference}"]
+    not_finite = np.isfinite(wanted) & ~np.isfinite(array)
+    if not_finite.any():
+        details.append(f"{not_finite.sum()} of {close.size} entries are nan or infinite")
+    else:
+        details.append(f"largest error {np.abs(array - wanted)[~close].max():.3g}")
+        details.append(f"{(~close).sum()} of {close.size} entries differ")
+    raise Failure("; ".join(details))
 
 
 def _parts(got: Any, count: int) -> Sequence[Any]:
@@ -249,7 +271,8 @@ def _shaped(got: Any, expected: Any) -> Any:
     except Exception:
         raise Failure(f"expected an array of shape {wanted.shape}, got {_described(got)}") from None
     if array.dtype.kind not in "iuf":
-        raise Failure(f"expected real numbers, got dtype {array.dtype} ({_described(got)})")
+        wanted_kind = "real numbers" if wanted.ndim else "a real number"
+        raise Failure(f"expected {wanted_kind}, got dtype {array.dtype} ({_described(got)})")
     if array.shape != wanted.shape:
         raise Failure(f"expected shape {wanted.shape}, got shape {array.shape}")
     return array.astype(np.float64)

@@ -97,6 +97,12 @@ def recognised(
     return f"{line}."
 
 
+def resembling(misconceptions: Sequence[Misconception]) -> str:
+    """Return the ideas that show in the first check that fails, though not in all."""
+    ideas = "; or ".join(f"{item.name} - {item.explanation}" for item in misconceptions)
+    return f"In the first of these, your answer is that of: {ideas}."
+
+
 def listed(names: Sequence[str], most: int = 4) -> str:
     """Return names in one line, cut after the first few."""
     rest = len(names) - most

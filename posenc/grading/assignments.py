@@ -35,8 +35,9 @@ SOLUTION_MARK = "### BEGIN SOLUTION"
 
 HOW = """Each task has a cell for your answer, a check and a locked cell. Write your answer in place
 of `raise NotImplementedError()`, run the cell, then run the check under it, as often as you like:
-it says what is right and, where it can, which idea is wrong. The locked cell counts the points. On
-your machine it draws practice inputs; the course draws its own. Printing costs nothing."""
+it says what is right and, where it can, which idea is wrong. A check hides what your function
+prints; call the function yourself to see it. The locked cell counts the points. On your machine it
+draws practice inputs; the course draws its own."""
 
 
 class CourseError(Exception):
