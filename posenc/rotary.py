@@ -24,6 +24,7 @@ def rope(
     positions : array_like
         Real positions: 1-D of length ``seq_len``, or with one axis for each of ``x``'s but the
         last. For ``x`` of (batch, heads, seq, d), positions of a batch are (batch, 1, seq).
+        Angles are formed in float64, whatever the dtype of ``x``.
     base : float, default 10_000.0
         Base of the frequencies; others call it rope_theta.
     layout : {'interleaved', 'half'}
@@ -137,7 +138,8 @@ def relative_errors(
     """Test whether a rotary function makes scores depend on the offset, and on it alone.
 
     The same two vectors are used at every place, so that only positions change: the query stands
-    at position ``offset``, the key at 0; then both move together by a shift.
+    at position ``offset``, the key at 0; then both move together by a shift. A score is the plain
+    dot product of the two rotated vectors, not divided by sqrt(d).
 
     Parameters
     ----------

@@ -177,7 +177,10 @@ def test_stubs_agree_with_the_reference(exercise):
     listed = [name for entry in document["Parameters"] for name in entry.name.split(", ")]
     assert listed == list(asked)
     types = {entry.name: entry.type for entry in reference["Parameters"]}
-    assert all(entry.type == types[entry.name] for entry in document["Parameters"])
+    for entry in document["Parameters"]:
+        # A stub may ask for arrays alone where the reference takes lists, too.
+        known_type = types[entry.name]
+        assert entry.type in (known_type, known_type.replace("array_like", "ndarray"))
     assert all(entry.desc for entry in document["Parameters"] + document["Returns"])
     for entry, known_entry in zip(document["Returns"], reference["Returns"], strict=True):
         assert (entry.name, entry.type) == (known_entry.name, known_entry.type)

@@ -108,6 +108,20 @@ def sinusoidal_encoding(positions, d_model, *, base=10_000.0):
     assert "In the first of these, your answer is that of: sine only - " in report.text
 
 
+def test_an_idea_of_the_first_failing_check_is_named_beside_one_that_is_recognised():
+    source = """
+def inverse_frequencies(d_model, *, base=10_000.0):
+    if isinstance(base, int):
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    return 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
+"""
+    report = notebook(source, "check('inverse_frequencies')")
+    assert report.misconceptions == ("integer powers of an integer",)
+    assert "In the first of these, your answer is that of: base ignored - " in report.text
+    assert "Recognised: integer powers of an integer - " in report.text
+    assert len(report.lines) <= 6
+
+
 def test_properties_that_do_not_count_yet_are_said_not_to():
     report = notebook(
         with_body("return np.linspace(1, 0.5, d_model // 2)"), "check('inverse_frequencies')"

@@ -114,7 +114,7 @@ def test_feedback_shows_reports_and_no_solution(sample):
         if student == "blank":
             assert not lines & {line.strip() for line in page.get_text().splitlines()}
     text = {student: "\n".join(of_student) for student, of_student in reports.items()}
-    assert "cases drawn from the course's seed" in text["complete"]
+    assert "the cases are drawn from the course's seed" in text["complete"]
     assert "not written yet" in text["blank"]
     assert "Recognised: halves" in text["halves"]
     assert "Recognised: base ignored" in text["fixed-base"]

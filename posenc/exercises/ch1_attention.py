@@ -35,6 +35,17 @@ def _(scores, axis=-1):
 
 
 @_softmaxes.idea(
+    "the mean subtracted",
+    "the mean of each slice is subtracted instead of its largest score: one score of -inf makes "
+    "the mean -inf, and a score far above the mean still overflows",
+    "attention-softmax",
+)
+def _(scores, axis=-1):
+    weights = np.exp(scores - np.mean(scores, axis=axis, keepdims=True))
+    return weights / weights.sum(axis=axis, keepdims=True)
+
+
+@_softmaxes.idea(
     "sums to one over all",
     "the weights are divided by the sum of the whole array, so a single slice no longer sums to 1",
     "attention-softmax",
@@ -236,6 +247,41 @@ def _(x, w_q, w_k, w_v, *, causal=False):
 
 
 @_attentions.idea(
+    "scale by the number of tokens",
+    "scores are divided by the square root of the number of rows, which is what len(keys) counts; "
+    "the length of one key, d_k, is what counts",
+    "attention-scores",
+)
+def _(x, w_q, w_k, w_v, *, causal=False):
+    return _averaged(_raw_scores(x, w_q, w_k) / np.sqrt(x.shape[-2]), x, w_v, causal)
+
+
+@_attentions.idea(
+    "scale applied after the softmax",
+    "the weights are divided by sqrt(d_k), so that a row no longer sums to 1; the scores are, "
+    "before the softmax",
+    "attention-scores",
+)
+def _(x, w_q, w_k, w_v, *, causal=False):
+    weights = attention.softmax(_masked(_raw_scores(x, w_q, w_k), causal))
+    weights = weights / np.sqrt(w_k.shape[-1])
+    return weights @ (x @ w_v), weights
+
+
+@_attentions.idea(
+    "softmax minus the mean",
+    "each row of scores has its mean subtracted before the exponential, and a masked score of -inf "
+    "makes that mean -inf; subtract the largest score",
+    "attention-softmax",
+)
+def _(x, w_q, w_k, w_v, *, causal=False):
+    scores = _masked(_raw_scores(x, w_q, w_k) / np.sqrt(w_k.shape[-1]), causal)
+    weights = np.exp(scores - scores.mean(axis=-1, keepdims=True))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    return weights @ (x @ w_v), weights
+
+
+@_attentions.idea(
     "softmax over queries",
     "each column of the weights sums to 1; every query shares out its own attention, so each row "
     "must",
@@ -309,6 +355,32 @@ def _(x, w_q, w_k, w_v, *, causal=False):
 
 
 @_attentions.idea(
+    "np.where the wrong way round",
+    "np.where(allowed, -inf, scores) forbids what may be seen and keeps the future, and the last "
+    "row, which has none, is nan; the scores stand second and -inf third",
+    "attention-causal-mask",
+)
+def _(x, w_q, w_k, w_v, *, causal=False):
+    scores = _raw_scores(x, w_q, w_k) / np.sqrt(w_k.shape[-1])
+    if causal:
+        scores = np.where(np.tri(scores.shape[-1], dtype=bool), -np.inf, scores)
+    return _averaged(scores, x, w_v, False)
+
+
+@_attentions.idea(
+    "0 times -inf",
+    "the mask is a matrix of zeros and ones times -inf, but 0 times -inf is nan, not 0; choose "
+    "with np.where instead",
+    "attention-causal-mask",
+)
+def _(x, w_q, w_k, w_v, *, causal=False):
+    scores = _raw_scores(x, w_q, w_k) / np.sqrt(w_k.shape[-1])
+    if causal:
+        scores = scores + np.triu(np.ones(scores.shape[-2:]), k=1) * -np.inf
+    return _averaged(scores, x, w_v, False)
+
+
+@_attentions.idea(
     "mask hides the token itself",
     "row t is kept from looking at row t, and row 0 at anything, which gives nan; only later rows "
     "are forbidden",
@@ -338,6 +410,15 @@ def _(x, w_q, w_k, w_v, *, causal=False):
 )
 def _(x, w_q, w_k, w_v, *, causal=False):
     return _averaged(_raw_scores(x, w_q, w_k) / np.sqrt(w_k.shape[-1]), x, w_v, False)
+
+
+@_attentions.idea(
+    "causal mask always on",
+    "later rows are hidden also where causal is False, which is the default",
+    "attention-causal-mask",
+)
+def _(x, w_q, w_k, w_v, *, causal=False):
+    return _averaged(_raw_scores(x, w_q, w_k) / np.sqrt(w_k.shape[-1]), x, w_v, True)
 
 
 def _attention_case(rng: np.random.Generator, *shape: int, d_k: int, d_v: int, **options):
@@ -456,10 +537,12 @@ SELF_ATTENTION = Exercise(
             visible=lambda: [
                 _visible_attention(5, 10, d_k=1, d_v=4),
                 _visible_attention(5, 10, d_k=1, d_v=4, causal=True),
+                _visible_attention(5, 8, d_k=8, d_v=4),
             ],
             drawn=lambda rng: [
                 _drawn_attention(rng, d_k=1),
                 _drawn_attention(rng, d_k=1, causal=True),
+                _drawn_attention(rng),
             ],
         ),
         holds(
@@ -586,6 +669,28 @@ def _(function, x, permutation):
 def _(function, x, permutation):
     sent = np.argsort(permutation)
     return np.abs(function(x[sent]) - function(x)[sent]).max()
+
+
+@_gaps.idea(
+    "permutation matrix transposed",
+    "np.eye(n)[permutation].T sends row i to place permutation[i]; without .T, row i of the "
+    "product is row permutation[i] of x",
+    "attention-equivariance",
+)
+def _(function, x, permutation):
+    matrix = np.eye(len(x))[permutation].T
+    return np.abs(function(matrix @ x) - matrix @ function(x)).max()
+
+
+@_gaps.idea(
+    "matrix product over the wrong axis",
+    "@ multiplies along the second last axis, which is not that of the rows where the output has "
+    "three; output[permutation] permutes the first axis, however many there are",
+    "attention-equivariance",
+)
+def _(function, x, permutation):
+    matrix = np.eye(len(x))[permutation]
+    return np.abs(function(matrix @ x) - matrix @ function(x)).max()
 
 
 @_gaps.idea(

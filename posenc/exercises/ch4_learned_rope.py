@@ -105,6 +105,16 @@ def _(table, positions):
     return table[positions.ravel()]
 
 
+@_lookups.idea(
+    "lists indexed as they are",
+    "a list takes one integer, not a list of positions; np.asarray makes arrays of both first",
+    "learned-lookup",
+)
+def _(table, positions):
+    _checked(table, positions)
+    return table[positions]
+
+
 def _drawn_lookup(rng: np.random.Generator, *shape: int):
     length = int(rng.integers(7, 12))
     return case(_x(rng, length, draw_even(rng, 8, 16)), rng.integers(0, length, shape))
@@ -131,15 +141,17 @@ LOOKUP = Exercise(
             drawn=lambda rng: [_drawn_lookup(rng, 5), _drawn_lookup(rng, 9)],
         ),
         values(
-            "a single position, a batch of positions",
+            "a single position, a batch of positions, lists",
             0.5,
             visible=lambda: [
                 case(_visible_x(6, 8), 3),
                 case(_visible_x(6, 8), np.array([[4, 0, 2], [5, 5, 1]])),
+                case([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 2, 0]),
             ],
             drawn=lambda rng: [
                 case(_x(rng, 9, 8), int(rng.integers(2, 9))),
                 _drawn_lookup(rng, 2, 3),
+                case(_x(rng, 5, 8).tolist(), rng.integers(1, 5, 3).tolist()),
             ],
         ),
         refuses(
@@ -203,6 +215,8 @@ def _(table, positions):
 
 _ropes = Misconceptions()
 
+_OTHER = {"interleaved": "half", "half": "interleaved"}
+
 
 def _frequencies(d, base):
     return base ** (-np.arange(0, d, 2) / d)
@@ -217,6 +231,8 @@ def _split(x, layout):
     x = np.asarray(x)
     if x.shape[-1] % 2:
         raise ValueError(f"the last axis of x must be even, got {x.shape[-1]}")
+    if layout not in _OTHER:
+        raise ValueError(f"unknown layout {layout!r}")
     if layout == "half":
         return np.split(x, 2, axis=-1)
     return x[..., 0::2], x[..., 1::2]
@@ -289,19 +305,49 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     return x + sinusoidal.sinusoidal_encoding(positions, np.shape(x)[-1], base=base)
 
 
+def _in_one_sequence(wrong):
+    """Make a wrong idea right for batches and integers.
+
+    A first attempt may crash there or cut the result besides; its idea is recognised all the same.
+    """
+
+    def function(x, positions, *, base=10_000.0, layout="interleaved"):
+        sequence = np.ndim(x) == 2 and np.asarray(x).dtype.kind == "f"
+        return (wrong if sequence else _rotate)(x, positions, base=base, layout=layout)
+
+    return function
+
+
+def _new_first(x, positions, base, layout, pairs):
+    """Overwrite the first of each pair, then compute the second from it."""
+    _split(x, layout)
+    angles = _angles(x, positions, base)
+    first, second = _split(x, pairs)
+    first[...] = first * np.cos(angles) - second * np.sin(angles)
+    second[...] = first * np.sin(angles) + second * np.cos(angles)
+    return x
+
+
 @_ropes.idea(
     "uses the new first",
     "the first of a pair is overwritten, and the second is then computed from the new value "
     "instead of the old one",
-    "rope-pairs",
+    "rope-traps",
 )
+@_in_one_sequence
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
-    angles = _angles(x, positions, base)
-    cosines, sines = np.cos(angles), np.sin(angles)
-    first, second = _split(x, layout)
-    first = first * cosines - second * sines
-    second = first * sines + second * cosines
-    return _join(first, second, layout)
+    return _new_first(np.array(x), positions, base, layout, layout)
+
+
+@_ropes.idea(
+    "uses the new first, interleaved whatever the layout",
+    "the first of a pair is overwritten, and the second is then computed from the new value "
+    "instead of the old one; pairs are always (2i, 2i + 1), also where (i, i + d/2) is asked for",
+    "rope-traps",
+)
+@_in_one_sequence
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _new_first(np.array(x), positions, base, layout, "interleaved")
 
 
 @_ropes.idea(
@@ -358,10 +404,21 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     "positions flattened",
     "np.outer makes one row of all positions; positions may have axes for batch and heads, which "
     "must be kept",
-    "rope-pairs",
+    "rope-traps",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     return _rotate(x, np.ravel(positions), base=base, layout=layout)
+
+
+@_ropes.idea(
+    "new axis after the first",
+    "positions[:, None] puts the new axis after the first one; where positions have axes for batch "
+    "and heads, it belongs after the last: positions[..., None]",
+    "rope-traps",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    angles = np.asarray(positions, dtype=float)[:, np.newaxis] * _frequencies(np.shape(x)[-1], base)
+    return _turn(x, angles, layout)
 
 
 @_ropes.idea(
@@ -438,6 +495,7 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     "rope-layouts",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    _split(x, layout)
     return _rotate(x, positions, base=base)
 
 
@@ -447,7 +505,27 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     "rope-layouts",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    _split(x, layout)
     return _rotate(x, positions, base=base, layout="half")
+
+
+@_ropes.idea(
+    "turned pairs stored as halves",
+    "all firsts are stored before all seconds; where pairs are (2i, 2i + 1), both must go back to "
+    "the columns that they came from",
+    "rope-layouts",
+)
+@_in_one_sequence
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    angles = _angles(x, positions, base)
+    first, second = _split(x, layout)
+    return np.concatenate(
+        [
+            first * np.cos(angles) - second * np.sin(angles),
+            first * np.sin(angles) + second * np.cos(angles),
+        ],
+        axis=-1,
+    )
 
 
 @_ropes.idea(
@@ -457,8 +535,21 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     "rope-layouts",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
-    other = {"interleaved": "half", "half": "interleaved"}[layout]
-    return _rotate(x, positions, base=base, layout=other)
+    _split(x, layout)
+    return _rotate(x, positions, base=base, layout=_OTHER[layout])
+
+
+def _mixed(x, positions, base, layout, *, pairs, angles):
+    """Pair columns as one layout does, and give them the angles that the other would."""
+    _split(x, layout)
+    turns = _angles(x, positions, base)
+    of_first, of_second = _split(_join(turns, turns, angles), pairs)
+    first, second = _split(x, pairs)
+    return _join(
+        first * np.cos(of_first) - second * np.sin(of_first),
+        first * np.sin(of_second) + second * np.cos(of_second),
+        pairs,
+    )
 
 
 @_ropes.idea(
@@ -467,23 +558,39 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     "is no rotation",
     "rope-layouts",
 )
+@_in_one_sequence
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
-    angles = _angles(x, positions, base)
-    other = {"interleaved": "half", "half": "interleaved"}[layout]
-    of_first, of_second = _split(_join(angles, angles, other), layout)
-    first, second = _split(x, layout)
-    return _join(
-        first * np.cos(of_first) - second * np.sin(of_first),
-        first * np.sin(of_second) + second * np.cos(of_second),
-        layout,
-    )
+    _split(x, layout)
+    return _mixed(x, positions, base, layout, pairs=layout, angles=_OTHER[layout])
+
+
+@_ropes.idea(
+    "half pairs with interleaved angles",
+    "in both layouts columns i and i + d/2 are paired, while angles lie as the pairs (2i, 2i + 1) "
+    "need them: the columns that are paired do not have the same angle, so this is no rotation",
+    "rope-layouts",
+)
+@_in_one_sequence
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _mixed(x, positions, base, layout, pairs="half", angles="interleaved")
+
+
+@_ropes.idea(
+    "interleaved pairs with half angles",
+    "in both layouts columns 2i and 2i + 1 are paired, while angles lie as the pairs (i, i + d/2) "
+    "need them: the columns that are paired do not have the same angle, so this is no rotation",
+    "rope-layouts",
+)
+@_in_one_sequence
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _mixed(x, positions, base, layout, pairs="interleaved", angles="half")
 
 
 @_ropes.idea(
     "integer result",
-    "where x holds integers, the result does too, so every value is cut to a whole number: "
-    "np.empty_like takes the dtype of x",
-    "rope-pairs",
+    "where x holds integers, the result does too, so every value is cut to a whole number: an "
+    "array made like x keeps its integer dtype",
+    "rope-traps",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     result = np.empty_like(x)
@@ -495,7 +602,7 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     "changes x",
     "the result is written into x itself, so the caller's vectors are changed; np.asarray does "
     "not copy",
-    "rope-pairs",
+    "rope-traps",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     x = np.asarray(x, dtype=float)
@@ -507,27 +614,60 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
     "overwrites x while it reads it",
     "the turned first of each pair is written into x, where the second still needs the old one; "
     "the caller's vectors are changed too",
-    "rope-pairs",
+    "rope-traps",
 )
+@_in_one_sequence
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
-    x = np.asarray(x, dtype=float)
-    angles = _angles(x, positions, base)
-    first, second = _split(x, layout)
-    first[...] = first * np.cos(angles) - second * np.sin(angles)
-    second[...] = first * np.sin(angles) + second * np.cos(angles)
-    return x
+    return _new_first(x, positions, base, layout, layout)
+
+
+@_ropes.idea(
+    "overwrites x while it reads it, interleaved whatever the layout",
+    "the turned first of each pair is written into x, where the second still needs the old one, "
+    "and the caller's vectors are changed too; pairs are always (2i, 2i + 1), also where "
+    "(i, i + d/2) is asked for",
+    "rope-traps",
+)
+@_in_one_sequence
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _new_first(x, positions, base, layout, "interleaved")
+
+
+def _rotate_even_part(x, positions, base, layout):
+    x = np.asarray(x)
+    even = x.shape[-1] // 2 * 2
+    turned = _rotate(x[..., :even], positions, base=base, layout=layout)
+    return np.concatenate([turned, x[..., even:]], axis=-1)
 
 
 @_ropes.idea(
     "odd d accepted",
     "an odd d is not refused, although the last column then has no partner to turn with",
-    "rope-pairs",
+    "rope-traps",
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
-    x = np.asarray(x)
-    even = x.shape[-1] // 2 * 2
-    turned = _rotate(x[..., :even], positions, base=base, layout=layout)
-    return np.concatenate([turned, x[..., even:]], axis=-1)
+    return _rotate_even_part(x, positions, base, layout)
+
+
+@_ropes.idea(
+    "unknown layout accepted",
+    "a layout that is neither 'interleaved' nor 'half' is not refused, so a typing error gives "
+    "wrong numbers instead of a message",
+    "rope-traps",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, positions, base=base, layout=layout if layout in _OTHER else "interleaved")
+
+
+@_ropes.idea(
+    "nothing refused",
+    "neither an odd d, whose last column has no partner to turn with, nor an unknown layout is "
+    "refused",
+    "rope-traps",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    layout = layout if layout in _OTHER else "interleaved"
+    return _rotate_even_part(x, positions, base, layout)
 
 
 def _odd(rng: np.random.Generator) -> int:
@@ -544,9 +684,9 @@ def _drawn_rope(rng: np.random.Generator, **kwargs):
 
 
 def _drawn_batches(rng: np.random.Generator):
-    batch, length, d = int(rng.integers(2, 4)), int(rng.integers(4, 6)), draw_even(rng, 8, 16)
-    # As many heads as positions, so that a mix-up of these axes gives numbers and no error.
-    x = _x(rng, batch, length, length, d)
+    batch, length = int(rng.integers(2, 4)), int(rng.integers(4, 7))
+    # As many heads and pairs as positions: a mix-up of these axes gives numbers and no error.
+    x = _x(rng, batch, length, length, 2 * length)
     return [
         case(x, _shuffled(rng, length)),
         case(x, _shuffled(rng, batch * length).reshape(batch, 1, length)),
@@ -647,12 +787,16 @@ ROPE = Exercise(
             drawn=lambda rng: [_drawn_rope(rng), _drawn_rope(rng, layout="half")],
         ),
         refuses(
-            "an odd d is refused",
+            "an odd d is refused, and an unknown layout",
             0.5,
-            visible=lambda: [case(_visible_x(3, 9), np.arange(3))],
+            visible=lambda: [
+                case(_visible_x(3, 9), np.arange(3)),
+                case(_visible_x(3, 8), np.arange(3), layout="halves"),
+            ],
             drawn=lambda rng: [
                 case(_x(rng, 3, _odd(rng)), np.arange(3)),
                 case(_x(rng, 3, _odd(rng)), np.arange(3), layout="half"),
+                _drawn_rope(rng, layout=str(rng.choice(["halves", "pairs", "neox"]))),
             ],
         ),
     ),
@@ -667,8 +811,8 @@ ROPE.variant("vectorised")(_rotate)
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     x = np.asarray(x, dtype=float)
     d = x.shape[-1]
-    if d % 2:
-        raise ValueError("odd")
+    if d % 2 or layout not in _OTHER:
+        raise ValueError("odd or unknown")
     positions = np.broadcast_to(positions, x.shape[:-1])
     result = np.zeros(x.shape)
     for index in np.ndindex(x.shape[:-1]):
@@ -708,8 +852,8 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
 @ROPE.variant("half by permuting columns")
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     x = np.asarray(x)
-    if layout == "interleaved":
-        return _rotate(x, positions, base=base)
+    if layout != "half":
+        return _rotate(x, positions, base=base, layout=layout)
     order = np.arange(x.shape[-1]).reshape(2, -1).T.ravel()
     turned = _rotate(x[..., order], positions, base=base)
     return turned[..., np.argsort(order)]
@@ -1062,6 +1206,18 @@ def _effect(*args):
 
 
 @_relative.idea(
+    "scores scaled",
+    "scores are divided by sqrt(d), as in attention; here a score is the plain dot product",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    return (
+        _error(rope_function, q, k, offsets, shifts) / np.sqrt(len(q)),
+        _effect(rope_function, q, k, offsets) / np.sqrt(len(q)),
+    )
+
+
+@_relative.idea(
     "other content at each place",
     "every place gets vectors of its own, so the score changes with the content and says nothing "
     "about positions; use the same q and k everywhere",
@@ -1202,6 +1358,28 @@ def _(rope_function, q, k, offsets, shifts):
 def _(rope_function, q, k, offsets, shifts):
     changes = _changes(rope_function, q, k, offsets, shifts)
     return float(np.abs(changes).mean()), _effect(rope_function, q, k, offsets)
+
+
+@_relative.idea(
+    "mean over shifts",
+    "the largest change at each shift is right, but their mean is returned; the largest of them "
+    "all counts",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    changes = np.abs(_changes(rope_function, q, k, offsets, shifts))
+    return float(changes.max(axis=1).mean()), _effect(rope_function, q, k, offsets)
+
+
+@_relative.idea(
+    "shifts compared with each other",
+    "scores of one shift are compared with those of another; each is to be compared with the "
+    "score without a shift",
+    "rope-testing",
+)
+def _(rope_function, q, k, offsets, shifts):
+    changes = _changes(rope_function, q, k, offsets, shifts)
+    return float(np.ptp(changes, axis=0).max()), _effect(rope_function, q, k, offsets)
 
 
 @_relative.idea(

@@ -152,14 +152,14 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
         first = next(index for index, result in enumerate(results) if not result.passed)
         ideas = [item for item in exercise.misconceptions if item.name in explained]
         ideas.sort(key=lambda item: first not in explained[item.name])
-        names = [] if ideas else _judge.resembles(exercise, results, seed=seed)
+        named = bool(ideas) and first in explained[ideas[0].name]
+        names = [] if named else _judge.resembles(exercise, results, seed=seed)
         alike = [item for item in exercise.misconceptions if item.name in names][:2]
         lines += _details(exercise, results, shown)
-        if ideas:
-            lines.append(recognised(ideas, explained))
-        elif alike:
-            lines.append(resembling(alike))
-        lines.append(reading((ideas or alike or [exercise])[0].section))
+        diagnosis = [resembling(alike)] if alike else []
+        diagnosis += [recognised(ideas, explained)] if ideas else []
+        lines += [" ".join(diagnosis)] if diagnosis else []
+        lines.append(reading((alike or ideas or [exercise])[0].section))
     return Report(
         exercise.name,
         points,

@@ -55,7 +55,7 @@ def softmax(scores, axis=-1):
 
     Parameters
     ----------
-    scores : array_like
+    scores : ndarray
         Real scores of any shape; ``-inf`` stands for a forbidden entry.
     axis : int, default -1
         The axis along which the weights sum to one.
@@ -67,7 +67,7 @@ def softmax(scores, axis=-1):
 
     Examples
     --------
-    >>> softmax([0.0, 0.0, 1000.0]).tolist()
+    >>> softmax(np.array([0.0, 0.0, 1000.0])).tolist()
     [0.0, 0.0, 1.0]
     """
     ### BEGIN SOLUTION
@@ -114,11 +114,11 @@ def self_attention(x, w_q, w_k, w_v, *, causal=False):
 
     Parameters
     ----------
-    x : (..., n, d_model) array_like
+    x : (..., n, d_model) ndarray
         A sequence of n token vectors, or a batch of them.
-    w_q, w_k : (d_model, d_k) array_like
+    w_q, w_k : (d_model, d_k) ndarray
         Projections to queries and keys.
-    w_v : (d_model, d_v) array_like
+    w_v : (d_model, d_v) ndarray
         Projection to values.
     causal : bool, default False
         Whether row t may look only at rows 0..t.
@@ -185,9 +185,9 @@ def equivariance_gap(function, x, permutation):
     ----------
     function : callable
         Takes an (n, d) array and returns one (n, ...) array.
-    x : (n, d) array_like
+    x : (n, d) ndarray
         The input, one row for each position.
-    permutation : (n,) array_like of int
+    permutation : (n,) ndarray of int
         Each of 0..n-1 once: row i of the permuted input is row ``permutation[i]`` of ``x``.
 
     Returns
@@ -198,10 +198,10 @@ def equivariance_gap(function, x, permutation):
 
     Examples
     --------
-    >>> x = np.arange(6.0).reshape(3, 2)
-    >>> equivariance_gap(np.tanh, x, [1, 2, 0])
+    >>> x, permutation = np.arange(6.0).reshape(3, 2), np.array([1, 2, 0])
+    >>> equivariance_gap(np.tanh, x, permutation)
     0.0
-    >>> equivariance_gap(lambda rows: np.cumsum(rows, axis=0), x, [1, 2, 0])
+    >>> equivariance_gap(lambda rows: np.cumsum(rows, axis=0), x, permutation)
     8.0
     """
     ### BEGIN SOLUTION

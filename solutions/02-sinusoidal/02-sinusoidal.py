@@ -90,8 +90,9 @@ grade("inverse_frequencies")
 #
 # Encode positions. Pair i of a row holds the sine and the cosine of position times frequency,
 # sine at column 2i and cosine at column 2i + 1. Use the positions that you are given: they may
-# have gaps, be negative, fractional or very large, and come as a single number or in an array of
-# any shape. You may call your `inverse_frequencies`.
+# have gaps, be negative or fractional, and come as a single number or in an array of any shape.
+# Form angles in float64: positions may be in the hundreds of thousands. You may call your
+# `inverse_frequencies`.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -115,7 +116,8 @@ def sinusoidal_encoding(positions, d_model, *, base=10_000.0):
     Parameters
     ----------
     positions : array_like
-        Real positions of any shape: negative, fractional and huge ones are right too.
+        Real positions of any shape: negative, fractional and huge ones are right too, so angles
+        are formed in float64.
     d_model : int
         Number of dimensions, even and positive.
     base : float, default 10_000.0
@@ -129,7 +131,7 @@ def sinusoidal_encoding(positions, d_model, *, base=10_000.0):
     Raises
     ------
     ValueError
-        If ``d_model`` is odd.
+        If ``d_model`` is odd (an IndexError is fine too).
 
     Examples
     --------
@@ -239,9 +241,9 @@ def add_positions(x, table, *, start=0):
 
     Parameters
     ----------
-    x : (..., n, d_model) array_like
+    x : (..., n, d_model) ndarray
         Embeddings; leading axes are batches, and every sequence gets the same rows.
-    table : (length, d_model) array_like
+    table : (length, d_model) ndarray
         One row for each position.
     start : int, default 0
         Position of the first embedding.
@@ -254,13 +256,14 @@ def add_positions(x, table, *, start=0):
     Raises
     ------
     ValueError
-        If ``start`` is negative.
+        If ``start`` is negative (an IndexError is fine too).
     IndexError
-        If the sequence runs past the end of the table.
+        If the sequence runs past the end of the table (a ValueError is fine too).
 
     Examples
     --------
-    >>> add_positions(np.zeros((2, 2)), [[1, 1], [2, 2], [3, 3]], start=1).tolist()
+    >>> table = np.array([[1, 1], [2, 2], [3, 3]])
+    >>> add_positions(np.zeros((2, 2)), table, start=1).tolist()
     [[2.0, 2.0], [3.0, 3.0]]
     """
     ### BEGIN SOLUTION

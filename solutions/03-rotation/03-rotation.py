@@ -123,7 +123,7 @@ def shift_encoding(encoding, offset, *, base=10_000.0):
 
     Parameters
     ----------
-    encoding : (..., d_model) array_like
+    encoding : (..., d_model) ndarray
         Interleaved sinusoidal encodings.
     offset : float
         Number of positions to move; may be negative or fractional.

@@ -35,8 +35,8 @@ from posenc import inverse_frequencies
 # {{task}}
 #
 # A learned encoding is a table with one trained row for each position. Return the rows of the
-# positions asked for. The table has no other rows: a position before its start or past its end is
-# an error.
+# positions asked for, which may be a single number, a list or an array. The table has no other
+# rows: a position before its start or past its end is an error.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -72,7 +72,7 @@ def lookup(table, positions):
     Raises
     ------
     IndexError
-        If a position is negative or not below ``max_len``.
+        If a position is negative or not below ``max_len`` (a ValueError is fine too).
 
     Examples
     --------
@@ -101,8 +101,8 @@ grade("lookup")
 #
 # Rotate each pair of dimensions counter-clockwise by the angle position times frequency. In the
 # layout `"interleaved"`, pair i is the columns 2i and 2i + 1; in the layout `"half"`, it is the
-# columns i and i + d/2. The frequencies are those of the sinusoidal encoding; you may call
-# `inverse_frequencies`.
+# columns i and i + d/2. The frequencies are those of the sinusoidal encoding. Form angles in
+# float64: positions may be in the hundreds of thousands. You may call `inverse_frequencies`.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -129,7 +129,7 @@ def rope(x, positions, *, base=10_000.0, layout="interleaved"):
         Queries or keys; ``d`` is the head dimension and must be even.
     positions : array_like
         Real positions: 1-D of length ``seq_len``, or with one axis for each of ``x``'s but the
-        last.
+        last. They may be in the hundreds of thousands, so angles are formed in float64.
     base : float, default 10_000.0
         Base of the frequencies.
     layout : {'interleaved', 'half'}
@@ -143,7 +143,7 @@ def rope(x, positions, *, base=10_000.0, layout="interleaved"):
     Raises
     ------
     ValueError
-        If ``d`` is odd or the layout is unknown.
+        If ``d`` is odd or the layout is unknown (an IndexError is fine too).
 
     Examples
     --------
@@ -209,11 +209,11 @@ def rope_scores(queries, keys, query_positions, key_positions, *, base=10_000.0)
 
     Parameters
     ----------
-    queries : (..., n, d) array_like
+    queries : (..., n, d) ndarray
         Queries before rotation.
-    keys : (..., m, d) array_like
+    keys : (..., m, d) ndarray
         Keys before rotation.
-    query_positions, key_positions : array_like
+    query_positions, key_positions : ndarray
         Their positions, as in :func:`rope`.
     base : float, default 10_000.0
         Base of the frequencies.
@@ -225,8 +225,9 @@ def rope_scores(queries, keys, query_positions, key_positions, *, base=10_000.0)
 
     Examples
     --------
-    >>> query, key = [[1.0, 2.0, 3.0, 4.0]], [[4.0, -1.0, 2.0, 0.5]]
-    >>> near, far = rope_scores(query, key, [4], [1]), rope_scores(query, key, [14], [11])
+    >>> query, key = np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([[4.0, -1.0, 2.0, 0.5]])
+    >>> near = rope_scores(query, key, np.array([4]), np.array([1]))
+    >>> far = rope_scores(query, key, np.array([14]), np.array([11]))
     >>> bool(np.allclose(near, far))
     True
     """
@@ -251,8 +252,9 @@ grade("rope_scores")
 #
 # Write a test for somebody else's rotary function. Take one query and one key, and let only
 # positions change: the query stands at an offset, the key at 0, and then both are moved by the
-# same shift. Return two numbers: how much a score changes by shifting, which should be nothing,
-# and how much scores differ between offsets, which should be something.
+# same shift. A score is the plain dot product of the two rotated vectors, not divided by sqrt(d).
+# Return two numbers: how much a score changes by shifting, which should be nothing, and how much
+# scores differ between offsets, which should be something.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -273,15 +275,17 @@ grade("rope_scores")
 def relative_errors(rope_function, q, k, offsets, shifts):
     """Test whether a rotary function makes scores depend on the offset, and on it alone.
 
+    A score is the plain dot product of the two rotated vectors, not divided by sqrt(d).
+
     Parameters
     ----------
     rope_function : callable
         Called as ``rope_function(x, positions)`` with ``x`` of shape (m, d), positions (m,).
-    q, k : (d,) array_like
+    q, k : (d,) ndarray
         The query and the key.
-    offsets : (n,) array_like
+    offsets : (n,) ndarray
         Distances between query and key.
-    shifts : (m,) array_like
+    shifts : (m,) ndarray
         How far both are moved together.
 
     Returns
@@ -296,7 +300,8 @@ def relative_errors(rope_function, q, k, offsets, shifts):
     Examples
     --------
     >>> q, k = np.array([1.0, 2.0, 3.0, 4.0]), np.array([4.0, -1.0, 2.0, 0.5])
-    >>> shift_error, distance_effect = relative_errors(rope, q, k, [0, 3, 7], [10, 100])
+    >>> offsets, shifts = np.array([0, 3, 7]), np.array([10, 100])
+    >>> shift_error, distance_effect = relative_errors(rope, q, k, offsets, shifts)
     >>> bool(shift_error < 1e-12), round(distance_effect, 2)
     (True, 6.88)
     """
