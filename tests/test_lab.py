@@ -94,16 +94,27 @@ def test_a_student_opens_a_notebook_and_runs_a_check(page, lab):
     page.dblclick(".jp-DirListing-item >> text=02-sinusoidal.ipynb")
     page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", state="attached")
 
-    # The title, the first cell, a task's text, its stub and its check.
-    page.click(".jp-RenderedMarkdown h1")
-    for _ in range(5):
-        page.keyboard.press("Shift+Enter")
-    page.wait_for_selector(".jp-OutputArea-output >> text=not written yet")
-    assert "YOUR CODE HERE" in page.inner_text(".jp-CodeCell >> nth=1")
+    setup, stub, its_check = (page.locator(".jp-CodeCell").nth(number) for number in range(3))
+    for cell in (setup, stub, its_check):
+        run(page, cell)
+    its_check.locator(".jp-OutputArea-output >> text=not written yet").wait_for()
+    assert "YOUR CODE HERE" in stub.inner_text()
 
-    page.locator(".jp-CodeCell .cm-content").nth(1).click()
+    stub.locator(".cm-content").click()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(ANSWER)
+    for cell in (stub, its_check):
+        run(page, cell)
+    its_check.locator(".jp-OutputArea-output >> text=4 of 4 points").wait_for()
+
+
+def run(page, cell):
+    """Run a code cell and wait until it is done: keys pressed before are lost on a slow machine."""
+    prompt = cell.locator(".jp-InputPrompt")
+    before = prompt.inner_text()
+    cell.locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
-    page.keyboard.press("Shift+Enter")
-    page.wait_for_selector(".jp-OutputArea-output >> text=4 of 4 points")
+    page.wait_for_function(
+        "([prompt, before]) => /\\[\\d+\\]/.test(prompt.innerText) && prompt.innerText !== before",
+        arg=[prompt.element_handle(), before],
+    )
