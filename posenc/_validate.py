@@ -245,3 +245,10 @@ def _is_real(value: object) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim == 0 and value.dtype.kind in "iuf"
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def choice(value: object, known: tuple[str, ...], name: str) -> str:
+    """Return ``value`` if it is one of the ``known`` names."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+    return value
