@@ -6,6 +6,7 @@ real numbers of any shape, angles are formed in float64, and inputs are never ch
 
 from posenc.attention import equivariance_gap, self_attention, softmax
 from posenc.learned import LearnedPositions, lookup, lookup_gradient
+from posenc.precision import distinct_positions, round_to_bfloat16, round_to_float16
 from posenc.rotary import relative_errors, rope, rope_scores
 from posenc.rotation import position_kernel, rotation_matrix, shift_encoding, shift_matrix
 from posenc.sinusoidal import (
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "LearnedPositions",
     "add_positions",
+    "distinct_positions",
     "equivariance_gap",
     "inverse_frequencies",
     "lookup",
@@ -30,6 +32,8 @@ __all__ = [
     "rope",
     "rope_scores",
     "rotation_matrix",
+    "round_to_bfloat16",
+    "round_to_float16",
     "self_attention",
     "shift_encoding",
     "shift_matrix",

@@ -24,7 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 # The design: a module imports only modules before it, and _validate.
 ORDER = [
     *["_validate", "attention", "sinusoidal", "rotation", "learned", "rotary"],
-    *["bias", "scaling", "plotting"],
+    *["bias", "scaling", "precision", "lab", "plotting"],
 ]
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
 # Helpers that chapters share, which are no part of the interface.
