@@ -4,7 +4,7 @@ Every function follows the same conventions: arrays are ``(..., seq_len, d_model
 real numbers of any shape, angles are formed in float64, and inputs are never changed.
 """
 
-from posenc.attention import equivariance_gap, self_attention, softmax
+from posenc.attention import additive_score_terms, equivariance_gap, self_attention, softmax
 from posenc.learned import LearnedPositions, lookup, lookup_gradient
 from posenc.precision import distinct_positions, round_to_bfloat16, round_to_float16
 from posenc.rotary import relative_errors, rope, rope_scores
@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "LearnedPositions",
     "add_positions",
+    "additive_score_terms",
     "distinct_positions",
     "equivariance_gap",
     "inverse_frequencies",

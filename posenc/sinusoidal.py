@@ -144,7 +144,7 @@ def sinusoidal_table(
     dtype: DTypeLike = np.float64,
     out: NDArray | None = None,
 ) -> NDArray[np.floating]:
-    """Encode the consecutive positions ``start .. start + length - 1``.
+    """Encode the consecutive positions from ``start`` to ``start + length - 1``.
 
     Parameters
     ----------
