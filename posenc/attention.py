@@ -181,8 +181,9 @@ def additive_score_terms(
     position_content : (..., n, n) ndarray
         Place i, as the query, against token j.
     position_position : (n, n) ndarray
-        Place i against place j, whatever the tokens; one for each table of a batch. Each term is divided by ``sqrt(d_k)``, and
-        the four add up to the scores of :func:`self_attention` on ``x + position_vectors``.
+        Place i against place j, whatever the tokens; one for each table of a batch. Each term is
+        divided by ``sqrt(d_k)``, and the four add up to the scores of :func:`self_attention` on
+        ``x + position_vectors``.
 
     Raises
     ------
