@@ -1,4 +1,4 @@
-"""API reference: the directive ``{module-reference} NAME`` describes all that a module of posenc exports.
+"""API reference: ``{module-reference} NAME`` describes all that a module of posenc exports.
 
 What is listed, and in which order, follows from the module's source, so that a new function needs
 no line in the book.
