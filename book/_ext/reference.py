@@ -22,7 +22,7 @@ class ModuleReference(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Have autodoc and autosummary write the page."""
+        """Have autodoc write the page."""
         name = f"posenc.{self.arguments[0]}"
         try:
             members = public_members(name)
@@ -30,10 +30,13 @@ class ModuleReference(SphinxDirective):
             raise self.error(f"{name} can't be imported: {error}") from None
         if not members:
             raise self.error(f"{name} exports nothing")
-        lines = [f".. automodule:: {name}", "   :no-index:", ""]
-        lines += [".. currentmodule:: posenc", "", ".. autosummary::", "   :nosignatures:", ""]
-        lines += [f"   {path.removeprefix('posenc.')}" for path in members]
-        for path, kind in members.items():
+        lines = [f".. automodule:: {name}", "   :no-index:", "", ".. currentmodule:: posenc", ""]
+        # Autosummary ends a summary at "start .. stop"; numpydoc's rule is that it is one line.
+        lines += [".. list-table::", "   :class: autosummary", ""]
+        for path, (_, summary) in members.items():
+            short = path.removeprefix("posenc.")
+            lines += [f"   * - :py:obj:`{short}`", f"     - {summary}"]
+        for path, (kind, _) in members.items():
             lines += ["", f".. auto{kind}:: {path}"]
             if kind == "class":
                 lines += ["   :members:", "   :member-order: bysource"]
@@ -45,21 +48,25 @@ class ModuleReference(SphinxDirective):
         return page.children
 
 
-def public_members(module_name: str) -> dict[str, str]:
-    """Return the public path of what a module exports, in the source's order, with its kind.
+def public_members(module_name: str) -> dict[str, tuple[str, str]]:
+    """Return kind and summary of what a module exports by its public path, in the source's order.
 
     What the package exports is named as people call it: ``posenc.rope``, not
     ``posenc.rotary.rope``; helpers that chapters share are left out there.
     """
-    kinds = {
-        name: "class" if inspect.isclass(value) else "function"
+    found = {
+        name: ("class" if inspect.isclass(value) else "function", inspect.getdoc(value))
         for name, value in vars(importlib.import_module(module_name)).items()
         if not name.startswith("_")
         and (inspect.isfunction(value) or inspect.isclass(value))
         and value.__module__.startswith(module_name)
     }
-    exported = {f"posenc.{name}": kind for name, kind in kinds.items() if name in posenc.__all__}
-    return exported or {f"{module_name}.{name}": kind for name, kind in kinds.items()}
+    exported = [name for name in found if name in posenc.__all__]
+    prefix = "posenc" if exported else module_name
+    return {
+        f"{prefix}.{name}": (found[name][0], found[name][1].partition("\n")[0])
+        for name in exported or found
+    }
 
 
 def setup(app) -> dict[str, bool]:
