@@ -6,7 +6,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo test test-all style clean install install-dev
+.PHONY: help course book exercises lab demo test test-all oracles style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -37,6 +37,10 @@ test: install-dev style ## style checks and tests, some minutes
 
 test-all: install-dev ## the slow proofs
 	@$(PY) -m pytest -m slow $(ARGS)
+
+oracles: ## compare with torch, transformers and others, in .venv-oracles (about 1.5 GB)
+	@sh .ci/install oracles .venv-oracles
+	@.venv-oracles/bin/python tests/oracles.py
 
 style: install-dev
 	@$(PY) -m ruff format --check .
