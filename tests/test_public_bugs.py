@@ -1,0 +1,444 @@
+"""Defects that other libraries had, each tested here for its whole family.
+
+A docstring names public reports; the numbers are the right values, computed from the formulas.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import truth
+
+import posenc
+
+LAYOUTS = ["interleaved", "half"]
+FLOATS = [np.float16, np.float32, np.float64]
+ROUNDING = {np.float16: 2e-3, np.float32: 3e-7, np.float64: 1e-13}
+
+layouts = pytest.mark.parametrize("layout", LAYOUTS)
+floats = pytest.mark.parametrize("dtype", FLOATS)
+
+
+def vectors(*shape, dtype=np.float64, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def pairs(array, layout):
+    """Return the two members of every pair."""
+    if layout == "interleaved":
+        return array[..., 0::2], array[..., 1::2]
+    return np.split(array, 2, axis=-1)
+
+
+# Frequencies
+
+
+@layouts
+@floats
+@pytest.mark.parametrize("d_model", [4, 8, 64])
+def test_sine_and_cosine_of_a_pair_turn_by_one_and_the_same_frequency(d_model, dtype, layout):
+    """A loop over columns instead of pairs: SamLynnEvans/Transformer#25, YutaroOgawa/
+    pytorch_advanced#79, jadore801120/attention-is-all-you-need-pytorch#32,
+    Kyubyong/transformer#38, tensorflow/models#9075.
+    """
+    found = posenc.sinusoidal_encoding(1, d_model, layout=layout, dtype=dtype)
+    sines, cosines = pairs(found.astype(float), layout)
+    frequencies = 10_000.0 ** (-2 * np.arange(d_model // 2) / d_model)
+    np.testing.assert_allclose(np.arctan2(sines, cosines), frequencies, atol=ROUNDING[dtype])
+
+
+@pytest.mark.parametrize("base", [10, 10_000, 500_000.0])
+@pytest.mark.parametrize("d_model", [4, 6, 64, 512])
+def test_frequencies_fall_from_one_and_stay_above_the_inverse_base(d_model, base):
+    """Exponent zero by integer division: Kyubyong/transformer#81. Sign of the exponent:
+    hkproj/pytorch-transformer#2, labml#313. Base and exponent exchanged: ivanvovk/WaveGrad#12.
+    """
+    frequencies = posenc.inverse_frequencies(d_model, base=base)
+    assert frequencies[0] == 1
+    assert (np.diff(frequencies) < 0).all()
+    assert frequencies[-1] > 1 / base
+    ratios = frequencies[1:] / frequencies[:-1]
+    np.testing.assert_allclose(ratios, base ** (-2 / d_model), rtol=1e-14)
+
+
+@pytest.mark.parametrize("d_model", [64, 512, 4096])
+def test_the_power_is_at_least_as_exact_as_the_exponential_of_a_logarithm(d_model):
+    """The claim that exp-log is for numerical stability: OpenNMT/OpenNMT-py#896,
+    pytorch/examples#555, zju3dv/LoFTR#17.
+    """
+    exact = truth.inverse_frequencies(d_model)
+    logarithmic = np.exp(-math.log(10_000.0) * np.arange(0, d_model, 2) / d_model)
+    ours = truth.largest_relative_error(posenc.inverse_frequencies(d_model), exact)
+    assert ours <= 3e-16
+    assert truth.largest_relative_error(logarithmic, exact) > 3 * ours
+
+
+def with_base(base, layout):
+    """Yield a result of every function that takes a base."""
+    x, at = vectors(3, 8), [0, 1, 5]
+    yield posenc.inverse_frequencies(8, base=base)
+    yield posenc.wavelengths(8, base=base)
+    yield posenc.sinusoidal_encoding(at, 8, base=base, layout=layout)
+    yield posenc.sinusoidal_table(3, 8, base=base, layout=layout)
+    yield posenc.shift_matrix(3, 8, base=base)
+    yield posenc.shift_encoding(x, 3, base=base)
+    yield posenc.position_kernel(at, 8, base=base)
+    yield posenc.rope(x, at, base=base, layout=layout)
+    yield posenc.rope_scores(x, x, at, at, base=base)
+
+
+@layouts
+@pytest.mark.parametrize("kind", [int, np.int32, np.uint32, np.int64, np.float32, np.float64])
+def test_a_whole_base_of_any_type_gives_what_a_float_gives(kind, layout):
+    """Powers of integers wrap or are refused: stackoverflow.com/q/43287311,
+    vllm-project/vllm#18914, and theta * 1000 in uint32: 1bit-MONSTER#634.
+    """
+    for base in (10_000, 500_000, 4_194_304):
+        for ours, expected in zip(
+            with_base(kind(base), layout), with_base(float(base), layout), strict=True
+        ):
+            np.testing.assert_array_equal(ours, expected)
+
+
+# Odd sizes, shapes and axes
+
+
+@pytest.mark.parametrize("d_model", [1, 5, 29])
+def test_odd_sizes_are_refused_with_the_reason_by_every_function(d_model):
+    """Rows that crash, are cut or padded: codertimo/BERT-pytorch#78, gc-os-ai/pyaptamer#526,
+    Informer2020#224, tatp22/multidim-positional-encoding#3 and #42.
+    """
+    x = np.zeros((2, d_model))
+    for call in (
+        lambda: posenc.inverse_frequencies(d_model),
+        lambda: posenc.wavelengths(d_model),
+        lambda: posenc.sinusoidal_encoding(0, d_model),
+        lambda: posenc.sinusoidal_table(2, d_model),
+        lambda: posenc.shift_matrix(1, d_model),
+        lambda: posenc.shift_encoding(x, 1),
+        lambda: posenc.position_kernel(1, d_model),
+        lambda: posenc.rope(x, [0, 1]),
+        lambda: posenc.rope(x, [0, 1], layout="half"),
+        lambda: posenc.rope_scores(x, x, [0, 1], [0, 1]),
+    ):
+        with pytest.raises(ValueError, match=r"must be even, because dimensions come in .* pairs"):
+            call()
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@layouts
+def test_positions_run_along_the_sequence_even_where_all_axes_are_equally_long(size, layout):
+    """The sliced axis is another one: huggingface/transformers#25813, DiffPoseTalk#20,
+    lucidrains/rotary-embedding-torch#12, EleutherAI/gpt-neox#271. One row for all of a batch:
+    tatp22/multidim-positional-encoding#2.
+    """
+    d = 2 * size
+    x = vectors(size, size, size, d)
+    table = posenc.sinusoidal_table(size, d, layout=layout)
+    added = posenc.add_positions(x, table)
+    turned = posenc.rope(x, range(size), layout=layout)
+    assert added.shape == turned.shape == x.shape
+    for first, second, at in np.ndindex(x.shape[:-1]):
+        row = x[first, second, at]
+        np.testing.assert_array_equal(added[first, second, at], row + table[at])
+        alone = posenc.rope([row], [at], layout=layout)[0]
+        np.testing.assert_allclose(turned[first, second, at], alone, atol=1e-15)
+
+
+def test_a_width_that_differs_from_the_table_is_refused_and_never_cut():
+    """A table of 8 columns for 10 channels: tatp22/multidim-positional-encoding#42."""
+    for width in (1, 4, 5, 10):
+        with pytest.raises(ValueError, match="last axis of table must be d_model"):
+            posenc.add_positions(np.zeros((3, width)), posenc.sinusoidal_table(3, 8))
+
+
+# Layouts
+
+
+def test_the_default_layout_is_the_papers():
+    """A default that changed between versions: tatp22/multidim-positional-encoding#20 to #22.
+    Concatenation taken for a bug: tensorflow/tensor2tensor#391, allenai/allennlp#2993.
+    """
+    at = np.arange(5)
+    x = vectors(5, 8)
+    for ours, expected in (
+        (posenc.sinusoidal_encoding(at, 8), posenc.sinusoidal_encoding(at, 8, layout=LAYOUTS[0])),
+        (posenc.sinusoidal_table(5, 8), posenc.sinusoidal_table(5, 8, layout=LAYOUTS[0])),
+        (posenc.rope(x, at), posenc.rope(x, at, layout=LAYOUTS[0])),
+    ):
+        np.testing.assert_array_equal(ours, expected)
+    np.testing.assert_allclose(
+        posenc.sinusoidal_encoding(1, 4)[:2], [0.841471, 0.540302], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("d", [4, 6, 8, 64])
+@floats
+def test_one_layout_is_the_other_on_reordered_dimensions(d, dtype):
+    """Half against interleaved on converted weights: huggingface/transformers#25199,
+    EleutherAI/gpt-neox#834, Dao-AILab/flash-attention#288, NVIDIA/Megatron-LM#1547,
+    keras-team/keras-hub#1416, facebookresearch/xformers#779, rasbt/LLMs-from-scratch#838.
+    """
+    x, at = vectors(7, d, dtype=dtype), np.arange(7)
+    order = [*range(0, d, 2), *range(1, d, 2)]
+    interleaved = posenc.rope(x, at)
+    np.testing.assert_array_equal(
+        posenc.rope(x[:, order], at, layout="half"), interleaved[:, order]
+    )
+    assert np.abs(posenc.rope(x, at, layout="half") - interleaved).max() > 0.1
+
+
+# Decoding
+
+
+@layouts
+@floats
+@pytest.mark.parametrize("windows", [[1] * 9, [4, 1, 1, 1, 1, 1], [4, 3, 2], [9]])
+def test_decoding_in_any_windows_equals_the_whole_sequence(windows, dtype, layout):
+    """Generated tokens at position 0, at the same start, or one too far: Blaizzy/mlx-vlm#1983,
+    pytorch/executorch#2010, omlx#2363, fla#766,
+    microsoft/onnxruntime-genai#2354.
+    """
+    x = vectors(2, 9, 8, dtype=dtype)
+    table = posenc.sinusoidal_table(9, 8, layout=layout)
+    turned, added, start = [], [], 0
+    for window in windows:
+        step = x[:, start : start + window]
+        turned.append(posenc.rope(step, np.arange(start, start + window), layout=layout))
+        added.append(posenc.add_positions(step, table, start=start))
+        start += window
+    whole = posenc.rope(x, range(9), layout=layout)
+    np.testing.assert_allclose(np.concatenate(turned, axis=1), whole, atol=ROUNDING[dtype])
+    np.testing.assert_array_equal(np.concatenate(added, axis=1), posenc.add_positions(x, table))
+
+
+@layouts
+@pytest.mark.parametrize("length", [2048, 2049, 5000, 5001, 8193, 70_000])
+def test_tables_have_every_length_and_do_not_depend_on_it(length, layout):
+    """Tables that do not grow, or are recomputed shorter: OpenNMT/OpenNMT-py#2561,
+    huggingface/transformers#31228 and #45835, facebookresearch/xformers#728.
+    """
+    table = posenc.sinusoidal_table(length, 4, layout=layout)
+    assert table.shape == (length, 4)
+    last = posenc.sinusoidal_encoding(length - 1, 4, layout=layout)
+    np.testing.assert_allclose(table[-1], last, atol=2.5e-16 * length + 1e-15)
+    short = posenc.sinusoidal_table(100, 4, layout=layout)
+    np.testing.assert_allclose(short, table[:100], atol=1e-14)
+
+
+def every_array_argument():
+    """Yield calls with all the arrays that they are given."""
+    x, weights = vectors(2, 5, 8), vectors(8, 8, seed=1)
+    at, table = np.arange(5), vectors(9, 8, seed=2)
+    yield lambda: posenc.softmax(x), (x,)
+    yield lambda: posenc.self_attention(x, weights, weights, weights)[0], (x, weights)
+    yield lambda: posenc.sinusoidal_encoding(at, 8), (at,)
+    yield lambda: posenc.add_positions(x, table), (x, table)
+    yield lambda: posenc.shift_encoding(x, 3), (x,)
+    yield lambda: posenc.position_kernel(at, 8), (at,)
+    yield lambda: posenc.lookup(table, at), (table, at)
+    yield lambda: posenc.lookup_gradient(at, x, 9), (at, x)
+    for layout in LAYOUTS:
+        yield lambda layout=layout: posenc.rope(x, at, layout=layout), (x, at)
+    yield lambda: posenc.rope_scores(x, x, at, at), (x, at)
+
+
+def test_no_function_changes_or_returns_what_it_is_given():
+    """`inp += pos_emb`, `positions += 1`, an offset that moves, a sine over its own argument:
+    NVIDIA-NeMo/Speech#7440, sglang#26799, ml-explore/mlx-lm#1699,
+    huggingface/transformers#11724.
+    """
+    for call, given in every_array_argument():
+        before = [array.copy() for array in given]
+        first = call()
+        assert not any(np.shares_memory(first, array) for array in given)
+        kept = first.copy()
+        first[...] = 0
+        np.testing.assert_array_equal(call(), kept)
+        for array, copy in zip(given, before, strict=True):
+            np.testing.assert_array_equal(array, copy)
+
+
+@layouts
+def test_kept_keys_keep_their_own_positions_after_others_are_evicted(layout):
+    """The number of kept rows taken for the position: VeloxQuant-MLX#389 and #138."""
+    x, kept = vectors(8, 8), np.array([0, 1, 5, 6, 7])
+    whole = posenc.rope(x, range(8), layout=layout)
+    np.testing.assert_allclose(posenc.rope(x[kept], kept, layout=layout), whole[kept], atol=1e-15)
+    counted = posenc.rope(x[kept], range(5), layout=layout)
+    assert np.abs(counted - whole[kept]).max() > 0.1
+
+
+# Positions
+
+
+@pytest.mark.parametrize("start", [0, 5])
+def test_rows_past_the_table_raise_and_are_never_clamped(start):
+    """Rows beyond the table are read or clamped: microsoft/onnxruntime#28205,
+    vllm-project/vllm#56446, torchtune's position -1 that is the last row.
+    """
+    table = vectors(8, 4)
+    with pytest.raises(IndexError, match=r"rows 0\.\.7"):
+        posenc.add_positions(np.zeros((9 - start, 4)), table, start=start)
+    for position in (-1, 8, 2**31):
+        with pytest.raises(IndexError, match=rf"rows 0\.\.7, got position {position}"):
+            posenc.lookup(table, [position])
+
+
+def test_positions_of_padded_tokens_are_whatever_the_caller_says():
+    """Numbers that start after the padding index: facebookresearch/fairseq#1187,
+    huggingface/transformers#1363, #5285 and #10736.
+    """
+    at = [2, 3, 4, 1, 1]
+    table = posenc.sinusoidal_table(514, 8)
+    np.testing.assert_array_equal(posenc.lookup(table, at), table[at])
+    np.testing.assert_allclose(posenc.sinusoidal_encoding(at, 8), table[at], atol=1e-15)
+
+
+@layouts
+def test_left_padding_moves_rotary_scores_not_at_all_and_added_encodings_it_does(layout):
+    """Left padding: huggingface/transformers#22161 and #29419, PaddlePaddle/PaddleNLP#6495,
+    openpi#705.
+    """
+    x = vectors(4, 8)
+    scores, moved = (
+        posenc.rope(x, at, layout=layout) @ posenc.rope(x, at, layout=layout).T
+        for at in (np.arange(4), np.arange(4) + 3)
+    )
+    np.testing.assert_allclose(moved, scores, atol=1e-14)
+    added, shifted = (posenc.sinusoidal_table(4, 8, start=start, layout=layout) for start in (0, 3))
+    assert np.abs(added - shifted).max() > 1
+
+
+@layouts
+def test_packed_sequences_restart_in_every_encoding(layout):
+    """Position numbers of packed sequences ignored: NVIDIA/Megatron-LM#453,
+    axolotl#877.
+    """
+    at = np.array([0, 1, 2, 0, 1])
+    x = vectors(5, 8)
+    encoding = posenc.sinusoidal_encoding(at, 8, layout=layout)
+    np.testing.assert_array_equal(encoding[3:], encoding[:2])
+    turned = posenc.rope(x, at, layout=layout)
+    np.testing.assert_array_equal(turned[3:], posenc.rope(x[3:], [0, 1], layout=layout))
+    table = vectors(3, 8)
+    np.testing.assert_array_equal(posenc.lookup(table, at)[3:], table[:2])
+
+
+SMALL = [np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64]
+
+
+def of_positions(kind):
+    """Yield a result of every function that takes positions or offsets, of one type."""
+    at, x = np.array([0, 1, 100, 127]).astype(kind), vectors(4, 8)
+    yield posenc.sinusoidal_encoding(at, 64)
+    yield posenc.position_kernel(at, 64)
+    for layout in LAYOUTS:
+        yield posenc.rope(x, at, layout=layout)
+    yield posenc.rope_scores(x, x, at, at[::-1])
+    yield posenc.shift_matrix(at[2], 8)
+    yield posenc.shift_encoding(x, at[3])
+    yield np.array(posenc.relative_errors(posenc.rope, x[0], x[1], at, at))
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_small_and_unsigned_integers_do_not_wrap_anywhere(kind):
+    """0 - 1 = 255 in uint8, 128 = -128 in int8: position arithmetic in the caller's type."""
+    for ours, expected in zip(of_positions(kind), of_positions(np.float64), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
+# Precision
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("position", [257, 2049, 2**24 + 1])
+@layouts
+def test_no_position_is_lost_whatever_the_dtype_of_the_input(position, dtype, layout):
+    """Positions or frequencies in the input's type: sglang-jax#1472,
+    huggingface/transformers#29496 and #29285, keras-team/keras-hub#1497,
+    rotary-embedding-torch 0.9.1, positional-encodings 6.0.3.
+    """
+    ones = np.ones((1, 64), dtype)
+    turned = posenc.rope(ones, [position], layout=layout)
+    expected = posenc.rope(np.ones((1, 64)), [position], layout=layout)
+    np.testing.assert_allclose(turned, expected, atol=ROUNDING[dtype])
+    encoded = posenc.sinusoidal_encoding(position, 64, layout=layout, dtype=dtype)
+    expected = posenc.sinusoidal_encoding(position, 64, layout=layout)
+    np.testing.assert_array_equal(encoded, expected.astype(dtype))
+    neighbour = posenc.sinusoidal_encoding(position - 1, 64, layout=layout, dtype=dtype)
+    assert np.abs(encoded - neighbour).max() > 0.3
+
+
+@pytest.mark.parametrize(("length", "phase"), [(256, 0.31), (512, 0.63), (2048, 2.5), (4096, 5.0)])
+def test_phase_that_bfloat16_frequencies_lose(length, phase):
+    """bfloat16 inverse frequencies: sglang-jax#1472, modded-nanogpt#39,
+    Modalities#462.
+    """
+    frequencies = posenc.inverse_frequencies(128)
+    lost = np.abs(posenc.round_to_bfloat16(frequencies) - frequencies).max() * length
+    assert lost == pytest.approx(phase, rel=0.02)
+
+
+@pytest.mark.parametrize("low", [256, 512, 1024])
+def test_positions_in_bfloat16_are_lost_from_257_on(low):
+    """Positions in bfloat16: rotary-embedding-torch 0.9.1 turns 257 like 256."""
+    assert posenc.round_to_bfloat16([low + 1]) == low
+    assert posenc.distinct_positions(0, 257, "bfloat16") == 257
+    assert posenc.distinct_positions(low, 2 * low, "bfloat16") == 129
+    assert posenc.distinct_positions(0, 2049, "float16") == 2049
+    assert posenc.distinct_positions(0, 2050, "float16") == 2049
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8])
+def test_integer_input_is_never_the_type_of_the_result(kind):
+    """A table in the type of integer input, all zeros: positional-encodings 6.0.3."""
+    x = np.ones((4, 6), kind)
+    for found in (
+        posenc.add_positions(x, posenc.sinusoidal_table(4, 6)),
+        posenc.add_positions(posenc.sinusoidal_table(4, 6), x),
+        posenc.rope(x, range(4)),
+        posenc.rope(x, range(4), layout="half"),
+        posenc.rope_scores(x, x, range(4), range(4)),
+        posenc.shift_encoding(x, 1),
+        posenc.lookup(x, [0, 1]),
+        posenc.lookup_gradient([0, 1, 2, 3], x, 4),
+        posenc.softmax(x),
+        posenc.self_attention(x, np.eye(6, dtype=kind), *[np.eye(6, dtype=kind)] * 2)[0],
+    ):
+        assert found.dtype == np.float64
+    for call in (posenc.sinusoidal_encoding, posenc.sinusoidal_table):
+        with pytest.raises(TypeError, match="dtype must be a real floating type"):
+            call(4, 6, dtype=kind)
+
+
+@floats
+def test_no_float64_inside_widens_the_result(dtype):
+    """float32 embeddings and a float64 table make float64: NumPy's rule, and twice the memory."""
+    x = vectors(4, 6, dtype=dtype)
+    for found in (
+        posenc.add_positions(x, posenc.sinusoidal_table(4, 6)),
+        posenc.rope(x, np.arange(4.0)),
+        posenc.rope(x, np.arange(4.0), layout="half"),
+        posenc.rope_scores(x, x, np.arange(4.0), np.arange(4.0)),
+        posenc.shift_encoding(x, 2.5),
+        posenc.lookup(x, [0, 1]),
+        posenc.lookup_gradient([0, 1, 2, 3], x, 4),
+        posenc.softmax(x),
+    ):
+        assert found.dtype == dtype
+
+
+# The sum with embeddings
+
+
+@pytest.mark.parametrize(("d_model", "norm"), [(8, 2.0), (128, 8.0), (512, 16.0)])
+def test_positions_are_added_once_and_neither_is_scaled(d_model, norm):
+    """Where sqrt(d_model) belongs: SamLynnEvans/Transformer#10, pytorch/tutorials#2849,
+    OpenNMT/OpenNMT-py#1722, espnet/espnet#2797. Added twice: smiles-transformer#22.
+    """
+    table = posenc.sinusoidal_table(3, d_model)
+    np.testing.assert_array_equal(posenc.add_positions(np.zeros((3, d_model)), table), table)
+    np.testing.assert_allclose(np.linalg.norm(table, axis=-1), norm, rtol=1e-14)
+    x = vectors(3, d_model)
+    np.testing.assert_array_equal(posenc.add_positions(x, table), x + table)
