@@ -5,6 +5,7 @@ real numbers of any shape, angles are formed in float64, and inputs are never ch
 """
 
 from posenc.attention import additive_score_terms, equivariance_gap, self_attention, softmax
+from posenc.bias import alibi_bias, alibi_slopes, relative_positions, t5_bucket
 from posenc.learned import LearnedPositions, lookup, lookup_gradient
 from posenc.precision import distinct_positions, round_to_bfloat16, round_to_float16
 from posenc.rotary import relative_errors, rope, rope_scores
@@ -23,6 +24,8 @@ __all__ = [
     "LearnedPositions",
     "add_positions",
     "additive_score_terms",
+    "alibi_bias",
+    "alibi_slopes",
     "distinct_positions",
     "equivariance_gap",
     "inverse_frequencies",
@@ -30,6 +33,7 @@ __all__ = [
     "lookup_gradient",
     "position_kernel",
     "relative_errors",
+    "relative_positions",
     "rope",
     "rope_scores",
     "rotation_matrix",
@@ -41,5 +45,6 @@ __all__ = [
     "sinusoidal_encoding",
     "sinusoidal_table",
     "softmax",
+    "t5_bucket",
     "wavelengths",
 ]

@@ -252,3 +252,68 @@ def choice(value: object, known: tuple[str, ...], name: str) -> str:
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
     return value
+
+
+def flag(value: object, name: str) -> bool:
+    """Return ``value`` if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def at_least(value: float, minimum: float, name: str) -> float:
+    """Return ``value`` as a finite float of at least ``minimum``."""
+    number = scalar(value, name)
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum:g}, got {number}")
+    return number
+
+
+def above(value: float, bound: float, name: str, reason: str) -> float:
+    """Return ``value`` as a finite float greater than ``bound``; ``reason`` says why it must be."""
+    number = scalar(value, name)
+    if number <= bound:
+        raise ValueError(f"{name} must be greater than {bound:g}, {reason}; got {number}")
+    return number
+
+
+def exact(value: ArrayLike, name: str) -> NDArray:
+    """Return integers as int64, or as Python's own where they are huge; other reals as float64."""
+    array = _rectangular(value, name)
+    huge = array.dtype.kind == "O" and all(_is_integer(item) for item in array.flat)
+    return (
+        int64_where_it_fits(array) if array.dtype.kind in "iu" or huge else real_array(array, name)
+    )
+
+
+def int64_where_it_fits(array: NDArray) -> NDArray:
+    """Return integers as int64 if sums and differences of two stay below 2**63, else as objects."""
+    fits = array.size == 0 or (array.min() >= -(2**62) and array.max() < 2**62)
+    return array.astype(np.int64 if fits else object)
+
+
+def options(method: str, values: dict, needed: dict, owners: dict) -> None:
+    """Raise if ``method`` lacks an option that it needs, or was given one of another method.
+
+    ``needed`` maps methods to names; ``owners`` maps names to their method and default.
+    """
+    for name in needed[method]:
+        if values[name] is None:
+            raise TypeError(f"method {method!r} needs {name}")
+    for name, (owner, default) in owners.items():
+        if owner != method and values[name] is not default:
+            raise ValueError(f"{name} belongs to method {owner!r}, got it with {method!r}")
+
+
+def at_least_one_axis(array: NDArray, name: str) -> NDArray:
+    """Return ``array`` unless it is a single number."""
+    if array.ndim == 0:
+        raise ValueError(f"{name} must have at least one axis, got a single number")
+    return array
+
+
+def multiple(value: int, of: int, name: str, reason: str) -> int:
+    """Return ``value`` if it is a multiple of ``of``; ``reason`` says why it must be."""
+    if value % of:
+        raise ValueError(f"{name} must be a multiple of {of}, {reason}; got {value}")
+    return value
