@@ -241,6 +241,9 @@ def every_array_argument():
     for layout in LAYOUTS:
         yield lambda layout=layout: posenc.rope(x, at, layout=layout), (x, at)
     yield lambda: posenc.rope_scores(x, x, at, at), (x, at)
+    yield lambda: posenc.relative_positions(at, at), (at,)
+    yield lambda: posenc.alibi_bias(3, at, at), (at,)
+    yield lambda: posenc.t5_bucket(at), (at,)
 
 
 def test_no_function_changes_or_returns_what_it_is_given():
@@ -292,7 +295,7 @@ def test_positions_of_padded_tokens_are_whatever_the_caller_says():
     at = [2, 3, 4, 1, 1]
     table = posenc.sinusoidal_table(514, 8)
     np.testing.assert_array_equal(posenc.lookup(table, at), table[at])
-    np.testing.assert_allclose(posenc.sinusoidal_encoding(at, 8), table[at], atol=1e-15)
+    np.testing.assert_allclose(posenc.sinusoidal_encoding(at, 8), table[at], atol=1e-14)
 
 
 @layouts
@@ -339,6 +342,8 @@ def of_positions(kind):
     yield posenc.shift_matrix(at[2], 8)
     yield posenc.shift_encoding(x, at[3])
     yield np.array(posenc.relative_errors(posenc.rope, x[0], x[1], at, at))
+    yield posenc.relative_positions(at, at)
+    yield posenc.alibi_bias(3, at, at)
 
 
 @pytest.mark.parametrize("kind", SMALL)
@@ -442,3 +447,141 @@ def test_positions_are_added_once_and_neither_is_scaled(d_model, norm):
     np.testing.assert_allclose(np.linalg.norm(table, axis=-1), norm, rtol=1e-14)
     x = vectors(3, d_model)
     np.testing.assert_array_equal(posenc.add_positions(x, table), x + table)
+
+
+# Biases
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 4, 8, 16, 32, 3, 5, 6, 7, 12, 14, 20, 33, 40])
+def test_slopes_of_any_number_of_heads_are_those_of_the_authors(n_heads):
+    """Heads counted from 0, whose first slope is 1: aprender#2143. Other numbers of heads:
+    ofirpress/attention_with_linear_biases#17.
+    """
+
+    def power_of_two(n):
+        first = truth.exact.mpf(2) ** (-(truth.exact.mpf(8) / n))
+        return [first ** (h + 1) for h in range(n)]
+
+    below = 2 ** int(math.log2(n_heads))
+    expected = power_of_two(below) + power_of_two(2 * below)[::2][: n_heads - below]
+    found = posenc.alibi_slopes(n_heads)
+    assert found.shape == (n_heads,)
+    assert truth.largest_relative_error(found, expected) <= 1e-15
+    assert 0 < found.min() <= found.max() < 1
+
+
+KERAS_SLOPES = [0.70710677, 0.35355338, 0.17677669, 0.08838835, 0.04419417, 0.02209709]
+
+
+@pytest.mark.parametrize(
+    ("n_heads", "max_exponent", "first_column"),
+    [
+        (14, 8, [-(2.0**-h) * 2 for h in range(1, 9)] + [-2 * s for s in KERAS_SLOPES]),
+        (2, 12, [-0.03125, -0.00048828]),
+        (3, 6, [-0.25, -0.03125, -0.70710677]),
+    ],
+)
+def test_keras_hubs_published_biases(n_heads, max_exponent, first_column):
+    """Values of keras-hub's alibi_bias_test for three keys, seen from the last."""
+    found = posenc.alibi_bias(n_heads, [2], range(3), max_exponent=max_exponent)
+    assert found.shape == (n_heads, 1, 3)
+    np.testing.assert_allclose(found[:, 0, 0], first_column, rtol=2e-5)
+    np.testing.assert_allclose(found[:, 0, 1], found[:, 0, 0] / 2, rtol=1e-15)
+    assert (found[:, 0, 2] == 0).all()
+
+
+@pytest.mark.parametrize("n_heads", [1, 3, 8])
+@pytest.mark.parametrize("cached", [0, 1, 4, 100])
+def test_bias_of_a_decode_step_is_the_last_row_of_the_whole(cached, n_heads):
+    """A bias of zeros at a decode step, an offset that is one too far, or none at inference:
+    keras-team/keras-hub#2861 and #2977, vllm-project/vllm#945,
+    ofirpress/attention_with_linear_biases#20, lucidrains/x-transformers#85, #88 and #153.
+    """
+    keys = np.arange(cached + 1)
+    step = posenc.alibi_bias(n_heads, [cached], keys)
+    expected = posenc.alibi_slopes(n_heads)[:, np.newaxis] * np.arange(-cached, 1)
+    np.testing.assert_allclose(step[:, 0], expected, rtol=1e-15, atol=0)
+    whole = posenc.alibi_bias(n_heads, keys, keys)
+    np.testing.assert_array_equal(step[:, 0], whole[:, -1])
+
+
+def test_relative_position_is_key_minus_query_and_the_bias_ignores_its_sign():
+    """The opposite sign: attention-gym#86."""
+    relative = posenc.relative_positions(range(3), range(4))
+    assert relative.tolist() == [[0, 1, 2, 3], [-1, 0, 1, 2], [-2, -1, 0, 1]]
+    bias = posenc.alibi_bias(2, range(3), range(4))
+    assert (bias <= 0).all()
+    np.testing.assert_array_equal(bias, -np.abs(relative) * posenc.alibi_slopes(2)[:, None, None])
+
+
+@pytest.mark.parametrize("n_heads", [3, 8])
+def test_the_row_form_equals_the_distance_under_a_causal_mask_and_only_there(n_heads):
+    """A bias that grows with the key and is the same for all queries, as in Bloom and MPT:
+    mosaicml/llm-foundry#186, NVIDIA/NeMo#7105, Baichuan-13B#172, EleutherAI/gpt-neox#450.
+    """
+    scores, at = vectors(n_heads, 6, 6), np.arange(6)
+    slopes = posenc.alibi_slopes(n_heads)[:, np.newaxis, np.newaxis]
+    row, distance = scores + slopes * at, scores + posenc.alibi_bias(n_heads, at, at)
+    causal = np.where(np.tri(6, dtype=bool), 0.0, -np.inf)
+    np.testing.assert_allclose(
+        posenc.softmax(row + causal), posenc.softmax(distance + causal), atol=1e-15
+    )
+    assert np.abs(posenc.softmax(row) - posenc.softmax(distance)).max() > 0.01
+
+
+@pytest.mark.parametrize("shift", [3, -100, 10**6])
+def test_left_padding_and_packing_change_no_bias_within_a_sequence(shift):
+    """Positions of packed and padded sequences: NVIDIA/Megatron-LM#453,
+    huggingface/transformers#22161.
+    """
+    at = np.array([0, 1, 2, 0, 1])
+    bias = posenc.alibi_bias(4, at, at)
+    np.testing.assert_array_equal(bias[:, 3:, 3:], posenc.alibi_bias(4, [0, 1], [0, 1]))
+    np.testing.assert_array_equal(posenc.alibi_bias(4, at + shift, at + shift), bias)
+    buckets = posenc.t5_bucket(posenc.relative_positions(at, at))
+    moved = posenc.t5_bucket(posenc.relative_positions(at + shift, at + shift))
+    np.testing.assert_array_equal(moved, buckets)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(
+    ("num_buckets", "max_distance"), [(32, 128), (12, 10), (32, 256), (64, 128), (16, 64)]
+)
+def test_buckets_are_exact_at_every_boundary(num_buckets, max_distance, bidirectional):
+    """Logarithms in float32 that round a distance into its neighbour's bucket."""
+    buckets = num_buckets // 2 if bidirectional else num_buckets
+    exact = buckets // 2
+    relative = np.arange(-3 * max_distance, 3 * max_distance + 1)
+    expected = []
+    for distance in relative:
+        n = int(abs(distance) if bidirectional else max(-distance, 0))
+        bucket = n
+        if n >= exact:
+            share = truth.exact.log(truth.exact.mpf(n) / exact) / truth.exact.log(
+                truth.exact.mpf(max_distance) / exact
+            )
+            # A power that is hit exactly would else be decided by the 40th digit.
+            step = truth.exact.floor(share * (buckets - exact) + truth.exact.mpf("1e-30"))
+            bucket = min(buckets - 1, exact + int(step))
+        expected.append(bucket + (buckets if bidirectional and distance > 0 else 0))
+    found = posenc.t5_bucket(
+        relative,
+        bidirectional=bidirectional,
+        num_buckets=num_buckets,
+        max_distance=max_distance,
+    )
+    assert found.tolist() == expected
+    assert found.min() == 0
+    assert found.max() == num_buckets - 1
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_relative_positions_of_small_types_are_right_below_zero(kind):
+    """uint8 positions 0 and 1 give 255: the family of lost signs."""
+    at = np.array([0, 1, 127], kind)
+    relative = posenc.relative_positions(at, at)
+    assert relative.tolist() == [[0, 1, 127], [-1, 0, 126], [-127, -126, 0]]
+    expected = posenc.t5_bucket(relative.tolist())
+    np.testing.assert_array_equal(posenc.t5_bucket(relative), expected)
+    assert expected[1][0] == 1
+    assert expected[0][1] == 17
