@@ -10,6 +10,12 @@ from posenc.learned import LearnedPositions, lookup, lookup_gradient
 from posenc.precision import distinct_positions, round_to_bfloat16, round_to_float16
 from posenc.rotary import relative_errors, rope, rope_scores
 from posenc.rotation import position_kernel, rotation_matrix, shift_encoding, shift_matrix
+from posenc.scaling import (
+    longrope_attention_factor,
+    minimum_base,
+    scaled_frequencies,
+    yarn_attention_factor,
+)
 from posenc.sinusoidal import (
     add_positions,
     inverse_frequencies,
@@ -29,8 +35,10 @@ __all__ = [
     "distinct_positions",
     "equivariance_gap",
     "inverse_frequencies",
+    "longrope_attention_factor",
     "lookup",
     "lookup_gradient",
+    "minimum_base",
     "position_kernel",
     "relative_errors",
     "relative_positions",
@@ -39,6 +47,7 @@ __all__ = [
     "rotation_matrix",
     "round_to_bfloat16",
     "round_to_float16",
+    "scaled_frequencies",
     "self_attention",
     "shift_encoding",
     "shift_matrix",
@@ -47,4 +56,5 @@ __all__ = [
     "softmax",
     "t5_bucket",
     "wavelengths",
+    "yarn_attention_factor",
 ]

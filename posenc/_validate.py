@@ -301,7 +301,7 @@ def options(method: str, values: dict, needed: dict, owners: dict) -> None:
         if values[name] is None:
             raise TypeError(f"method {method!r} needs {name}")
     for name, (owner, default) in owners.items():
-        if owner != method and values[name] is not default:
+        if owner != method and not np.array_equal(values[name], default):
             raise ValueError(f"{name} belongs to method {owner!r}, got it with {method!r}")
 
 
@@ -317,3 +317,12 @@ def multiple(value: int, of: int, name: str, reason: str) -> int:
     if value % of:
         raise ValueError(f"{name} must be a multiple of {of}, {reason}; got {value}")
     return value
+
+
+def positive_vector(value: ArrayLike, length: int, name: str) -> NDArray[np.float64]:
+    """Return ``value`` as ``length`` positive finite numbers."""
+    array = real_array(value, name)
+    same_shape(array.shape, (length,), name)
+    if (array <= 0).any():
+        raise ValueError(f"{name} must be positive, got {array.min()}")
+    return array
