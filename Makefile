@@ -6,7 +6,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo test test-all oracles style clean install install-dev
+.PHONY: help course book exercises lab demo lab-full test test-all oracles style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ exercises: install ## generate exercises/ from solutions/
 
 lab: install ## open JupyterLab on the exercises
 	@$(PY) -m jupyter lab --LabApp.default_url=/lab/tree/exercises
+
+lab-full: install ## train the length lab's models in full, some minutes; the numbers go to _build/lab.json
+	@$(PY) -m posenc.lab
 
 demo: install ## grade a sample class of five
 	@$(PY) -m posenc.grading.cli demo
