@@ -147,7 +147,7 @@ def transformers_rows() -> Iterator[Row]:
     for d in (6, 64, 512):
         theirs = MarianSinusoidalPositionalEmbedding(LENGTH, d).create_weight()
         ours = posenc.sinusoidal_table(LENGTH, d, layout="half", dtype=np.float32)
-        yield Row(name, f"sinusoidal_table half, d={d} (Marian)", difference(ours, theirs), 1.2e-7)
+        yield Row(name, f"sinusoidal_table half, d={d} (Marian)", difference(ours, theirs), 1.8e-7)
         theirs = M2M100SinusoidalPositionalEmbedding.get_embedding(LENGTH, d)
         ours = posenc.timing_signal(np.arange(LENGTH), d)
         bound = float32_angles(LENGTH)
@@ -262,6 +262,7 @@ def transformers_frequency_rows() -> Iterator[Row]:
             "yarn",
             base=base,
             factor=factor,
+            window=int(factor * original),
             original_max_position_embeddings=original,
             truncate=truncate,
         )
@@ -278,6 +279,7 @@ def transformers_frequency_rows() -> Iterator[Row]:
             "llama3",
             base=base,
             factor=factor,
+            window=int(factor * original),
             original_max_position_embeddings=original,
             low_freq_factor=1.0,
             high_freq_factor=4.0,
@@ -290,6 +292,7 @@ def transformers_frequency_rows() -> Iterator[Row]:
             "longrope",
             length,
             factor=32.0,
+            window=32 * 4096,
             original_max_position_embeddings=4096,
             short_factor=short.tolist(),
             long_factor=long.tolist(),
@@ -304,6 +307,16 @@ def transformers_frequency_rows() -> Iterator[Row]:
             long_factors=long,
         )
         yield row(f"scaled_frequencies longrope, {length} positions", ours, expected)
+    ours = posenc.longrope_attention_factor(32, 4096)
+    yield Row("transformers", "longrope_attention_factor", difference(ours, attention), 1e-12)
+    for mscale, all_dim in ((1.0, 1.0), (0.707, 0.707), (1.0, 0.5)):
+        parameters = {"mscale": mscale, "mscale_all_dim": all_dim, "factor": 40.0}
+        _, attention = theirs(
+            "yarn", window=163_840, original_max_position_embeddings=4096, **parameters
+        )
+        ours = posenc.yarn_attention_factor(40, mscale=mscale, mscale_all_dim=all_dim)
+        what = f"yarn_attention_factor 40, mscale {mscale:g} over {all_dim:g}"
+        yield Row("transformers", what, difference(ours, attention), 1e-12)
 
 
 def rotary_embedding_torch_rows() -> Iterator[Row]:

@@ -585,3 +585,157 @@ def test_relative_positions_of_small_types_are_right_below_zero(kind):
     np.testing.assert_array_equal(posenc.t5_bucket(relative), expected)
     assert expected[1][0] == 1
     assert expected[0][1] == 17
+
+
+# Longer contexts
+
+
+def test_linear_scaling_divides_positions_and_nothing_else():
+    """The factor applied to another quantity: keras-team/keras-hub#1605."""
+    for d in (4, 64, 128):
+        for factor in (1, 2, 5.5):
+            slowed = posenc.scaled_frequencies(d, "linear", factor=factor)
+            at = np.arange(20)
+            expected = np.multiply.outer(at / factor, posenc.inverse_frequencies(d))
+            np.testing.assert_allclose(np.multiply.outer(at, slowed), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("factor", [2, 4, 10.0])
+@pytest.mark.parametrize("d", [4, 64, 128])
+def test_ntk_keeps_the_fastest_pair_and_divides_the_slowest_by_the_factor(d, factor):
+    """Every frequency divided by factor ** (d / (d - 2)): keras-hub 0.32, rope_type dynamic."""
+    plain = posenc.inverse_frequencies(d)
+    twice = {"original_length": 512, "length": 1024}
+    for slowed, stretch in (
+        (posenc.scaled_frequencies(d, "ntk", factor=factor), factor),
+        (posenc.scaled_frequencies(d, "dynamic", factor=factor, **twice), factor + 1),
+    ):
+        ratios = plain / slowed
+        assert ratios[0] == 1
+        assert ratios[-1] == pytest.approx(stretch, rel=1e-14)
+        assert (np.diff(ratios) > 0).all()
+        changed = posenc.inverse_frequencies(d, base=10_000 * stretch ** (d / (d - 2)))
+        np.testing.assert_allclose(slowed, changed, rtol=1e-14)
+
+
+@layouts
+def test_keys_cached_under_an_old_length_lose_relativity(layout):
+    """Dynamic NTK with keys that were rotated before the sequence grew:
+    huggingface/transformers#25104, QwenLM/Qwen#401, EleutherAI/gpt-neox#363.
+    """
+    query, key = vectors(2, 1, 16)
+    options = {"factor": 4.0, "original_length": 64}
+    old = posenc.scaled_frequencies(16, "dynamic", length=64, **options)
+    new = posenc.scaled_frequencies(16, "dynamic", length=256, **options)
+
+    def score(at, key_frequencies):
+        turned_query = posenc.rope(query, [at], frequencies=new, layout=layout)
+        turned_key = posenc.rope(key, [at - 7], frequencies=key_frequencies, layout=layout)
+        return float((turned_query @ turned_key.T).item())
+
+    assert score(60, new) == pytest.approx(score(200, new), abs=1e-12)
+    assert abs(score(60, old) - score(200, old)) > 0.01
+
+
+@pytest.mark.parametrize("length", [1, 63, 64])
+def test_dynamic_scaling_changes_nothing_up_to_the_original_length(length):
+    """Another formula from the first position on: InternLM/lmdeploy#536."""
+    found = posenc.scaled_frequencies(16, "dynamic", factor=4, original_length=64, length=length)
+    np.testing.assert_array_equal(found, posenc.inverse_frequencies(16))
+    longer = posenc.scaled_frequencies(16, "dynamic", factor=4, original_length=64, length=65)
+    assert (longer[1:] < found[1:]).all()
+
+
+def test_a_lower_boundary_of_yarn_below_the_first_pair_is_the_first_pair():
+    """A boundary of zero refused: pytorch/torchtitan#4215."""
+    plain = posenc.inverse_frequencies(128)
+    found = posenc.scaled_frequencies(128, "yarn", factor=40, original_length=64)
+    assert found[0] == 1
+    np.testing.assert_allclose(found[17:], plain[17:] / 40, rtol=1e-15)
+    share = np.arange(1, 17) / 17
+    np.testing.assert_allclose(found[1:17], plain[1:17] * (1 - share + share / 40), rtol=1e-14)
+    real = posenc.scaled_frequencies(128, "yarn", factor=40, original_length=64, truncate=False)
+    np.testing.assert_allclose(real[17:], plain[17:] / 40, rtol=1e-15)
+    share = np.arange(17) / 16.1280
+    np.testing.assert_allclose(real[:17], plain[:17] * (1 - share + share / 40), rtol=1e-4)
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+@pytest.mark.parametrize("beta", [1, 8, 32])
+def test_equal_boundaries_of_yarn_are_a_step_and_no_division_by_zero(truncate, beta):
+    """Equal bounds divide by zero: the 0.001 of the published code."""
+    plain = posenc.inverse_frequencies(128)
+    found = posenc.scaled_frequencies(
+        128,
+        "yarn",
+        factor=4,
+        original_length=2048,
+        beta_fast=beta,
+        beta_slow=beta,
+        truncate=truncate,
+    )
+    ratios = plain / found
+    assert np.isfinite(found).all()
+    assert ratios[0] == 1
+    assert ratios[-1] == 4
+    assert np.count_nonzero((ratios > 1 + 1e-9) & (ratios < 4 - 1e-9)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"),
+    [(1, 1.0), (4, 1.138629), (10, 1.230259), (32, 1.346574), (40, 1.368888)],
+)
+def test_attention_factor_of_yarn(factor, expected):
+    """The factor left out or applied twice: huggingface/transformers#38224 and #47435,
+    NVIDIA/Megatron-LM#1418 and #1429, ggml-org/llama.cpp#17945.
+    """
+    assert posenc.yarn_attention_factor(factor) == pytest.approx(expected, abs=5e-7)
+    both = posenc.yarn_attention_factor(factor, mscale=1.0, mscale_all_dim=1.0)
+    assert both == 1
+    assert posenc.yarn_attention_factor(40, mscale=1) ** 2 == pytest.approx(1.873854, abs=5e-7)
+
+
+@pytest.mark.parametrize(("length", "divisor"), [(1, 2.0), (4096, 2.0), (4097, 8.0), (9999, 8.0)])
+def test_longrope_is_short_up_to_the_original_length_and_long_for_all_pairs_after(length, divisor):
+    """The boundary off by one, or the table mixed: ggml-org/llama.cpp#8995 and #24875,
+    vllm-project/vllm#27431, apache/tvm#18422, mlc-ai/mlc-llm#3375.
+    """
+    found = posenc.scaled_frequencies(
+        64,
+        "longrope",
+        original_length=4096,
+        length=length,
+        short_factors=np.full(32, 2.0),
+        long_factors=np.full(32, 8.0),
+    )
+    np.testing.assert_allclose(found, posenc.inverse_frequencies(64) / divisor, rtol=1e-15)
+    assert posenc.longrope_attention_factor(32, 4096) == pytest.approx(1.190238, abs=5e-7)
+
+
+@pytest.mark.parametrize(("d", "factor", "kept", "divided"), [(128, 8, 29, 35), (64, 32, 15, 18)])
+def test_llama3_keeps_blends_and_divides_the_right_pairs(d, factor, kept, divided):
+    """A ramp over wavelengths instead of frequencies, or none: unslothai/unsloth#6197,
+    ml-explore/mlx-examples#907, ggml-org/llama.cpp#8676.
+    """
+    plain = posenc.inverse_frequencies(d, base=500_000.0)
+    found = posenc.scaled_frequencies(
+        d, "llama3", base=500_000.0, factor=factor, original_length=8192
+    )
+    ratios = found / plain
+    np.testing.assert_array_equal(ratios[:kept], 1)
+    np.testing.assert_allclose(ratios[divided:], 1 / factor, rtol=1e-15)
+    assert (np.diff(ratios[kept - 1 : divided + 1]) < 0).all()
+    if d == 128:
+        np.testing.assert_allclose(ratios[[29, 34]], [0.828168, 0.190211], atol=5e-7)
+
+
+def test_llama3_of_torchtunes_published_cache_uses_base_10000():
+    """Sum and mean that torchtune's llama3_1 tests state, without any random number: with the
+    model's own base of 500000 the sum would be 141648.66.
+    """
+    frequencies = posenc.scaled_frequencies(128, "llama3", factor=8, original_length=8192)
+    angles = np.multiply.outer(np.arange(4096), frequencies)
+    cache = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    assert cache.sum() == pytest.approx(91_141.7656, abs=0.05)
+    assert cache.mean() == pytest.approx(0.1738, abs=5e-5)
+    assert cache.max() == 1
