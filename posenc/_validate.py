@@ -175,11 +175,11 @@ def matrix(value: ArrayLike, name: str, *, square: bool = False) -> NDArray[np.f
     return array
 
 
-def pair_indices(value: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Return ``value`` as the indices of some of ``count`` pairs of dimensions."""
-    array = non_empty(integers(value, "pairs"), "pairs")
+def pair_indices(value: ArrayLike, count: int, name: str = "pairs") -> NDArray[np.int64]:
+    """Return ``value`` as the indices of some of ``count`` pairs of dimensions, or of others."""
+    array = non_empty(integers(value, name), name)
     if array.ndim != 1 or array.min() < 0 or array.max() >= count:
-        raise ValueError(f"pairs must be a list from 0..{count - 1}, got {array.tolist()}")
+        raise ValueError(f"{name} must be a list from 0..{count - 1}, got {array.tolist()}")
     return array.astype(np.int64)
 
 
@@ -325,4 +325,34 @@ def positive_vector(value: ArrayLike, length: int, name: str) -> NDArray[np.floa
     same_shape(array.shape, (length,), name)
     if (array <= 0).any():
         raise ValueError(f"{name} must be positive, got {array.min()}")
+    return array
+
+
+def rotary_size(value: int | None, size: int) -> int:
+    """Return how many of ``size`` dimensions are rotated: all for None, else an even part."""
+    if value is None:
+        return even_size(size, "the last axis of x")
+    value = even_size(value, "rotary_dim")
+    if value > size:
+        raise ValueError(f"rotary_dim must be at most the {size} dimensions there are, got {value}")
+    return value
+
+
+def pair_frequencies(value: ArrayLike, size: int) -> NDArray[np.float64]:
+    """Return ``value`` as one finite float64 frequency for each pair of ``size`` dimensions."""
+    array = real_array(value, "frequencies")
+    same_shape(array.shape, (size // 2,), "frequencies")
+    return array
+
+
+def rotated_output(array: NDArray, x: NDArray) -> NDArray[np.floating]:
+    """Return ``array`` if it can take what ``x`` becomes: ``x`` itself, or memory apart from it."""
+    array = output(array, x.shape)
+    same = (
+        array.__array_interface__["data"] == x.__array_interface__["data"]
+        and array.strides == x.strides
+        and array.dtype == x.dtype
+    )
+    if not same and np.shares_memory(array, x):
+        raise ValueError("out must be x itself or share no memory with it, got a part of x")
     return array
