@@ -8,7 +8,15 @@ from posenc.attention import additive_score_terms, equivariance_gap, self_attent
 from posenc.bias import alibi_bias, alibi_slopes, relative_positions, t5_bucket
 from posenc.learned import LearnedPositions, lookup, lookup_gradient
 from posenc.precision import distinct_positions, round_to_bfloat16, round_to_float16
-from posenc.rotary import relative_errors, rope, rope_scores
+from posenc.rotary import (
+    KeyCache,
+    convert_layout,
+    partial_frequencies,
+    relative_errors,
+    rope,
+    rope_2d,
+    rope_scores,
+)
 from posenc.rotation import position_kernel, rotation_matrix, shift_encoding, shift_matrix
 from posenc.scaling import (
     longrope_attention_factor,
@@ -21,17 +29,20 @@ from posenc.sinusoidal import (
     inverse_frequencies,
     sinusoidal_encoding,
     sinusoidal_table,
+    timing_signal,
     wavelengths,
 )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "KeyCache",
     "LearnedPositions",
     "add_positions",
     "additive_score_terms",
     "alibi_bias",
     "alibi_slopes",
+    "convert_layout",
     "distinct_positions",
     "equivariance_gap",
     "inverse_frequencies",
@@ -39,10 +50,12 @@ __all__ = [
     "lookup",
     "lookup_gradient",
     "minimum_base",
+    "partial_frequencies",
     "position_kernel",
     "relative_errors",
     "relative_positions",
     "rope",
+    "rope_2d",
     "rope_scores",
     "rotation_matrix",
     "round_to_bfloat16",
@@ -55,6 +68,7 @@ __all__ = [
     "sinusoidal_table",
     "softmax",
     "t5_bucket",
+    "timing_signal",
     "wavelengths",
     "yarn_attention_factor",
 ]

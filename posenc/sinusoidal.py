@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+from itertools import accumulate
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from posenc import _validate as validate
+
+# A table is written in blocks of this many bytes, so that what is read again stays in the cache.
+BLOCK_BYTES = 2**19
+TWO_PI = Decimal("6.28318530717958647692528676655900576839433879875021164194988918461563281257")
 
 
 def inverse_frequencies(d_model: int, *, base: float = 10_000.0) -> NDArray[np.float64]:
@@ -121,17 +128,62 @@ def sinusoidal_encoding(
     >>> sinusoidal_encoding([0, 1], 4).round(4).tolist()
     [[0.0, 1.0, 0.0, 1.0], [0.8415, 0.5403, 0.01, 1.0]]
     """
-    positions = validate.real_array(positions, "positions")
-    frequencies = inverse_frequencies(d_model, base=base)
-    layout = validate.layout_name(layout)
-    dtype = validate.floating_dtype(dtype)
+    return _encode(positions, inverse_frequencies(d_model, base=base), layout, dtype)
 
-    angles = positions[..., np.newaxis] * frequencies
-    encoding = np.empty((*positions.shape, 2 * len(frequencies)), dtype)
-    sines, cosines = pair_columns(encoding, layout)
-    sines[...] = np.sin(angles)
-    cosines[...] = np.cos(angles)
-    return encoding
+
+def timing_signal(
+    positions: ArrayLike,
+    d_model: int,
+    *,
+    base: float = 10_000.0,
+    layout: str = "half",
+    dtype: DTypeLike = np.float64,
+) -> NDArray[np.floating]:
+    """Encode positions with the spacing of tensor2tensor: the other encoding called sinusoidal.
+
+    Pair ``i`` turns by ``base ** (-i / (d_model / 2 - 1))``, so that the last frequency is exactly
+    ``1 / base``, where the paper's is ``base ** (2 / d_model)`` times as fast. fairseq, M2M-100 and
+    diffusion models use it too, most with all sines first.
+
+    Parameters
+    ----------
+    positions : array_like
+        Real positions of any shape.
+    d_model : int
+        Number of dimensions, even and positive; 2 dimensions have the one frequency 1.
+    base : float, default 10_000.0
+        First frequency over the last; tensor2tensor's max_timescale / min_timescale.
+    layout : {'half', 'interleaved'}
+        Whether all sines come first, or pair i sits at columns (2i, 2i + 1).
+    dtype : dtype, default float64
+        Type of the result; angles are formed in float64 whatever it is.
+
+    Returns
+    -------
+    (..., d_model) ndarray
+        One row for each position: ``positions.shape + (d_model,)``.
+
+    Raises
+    ------
+    ValueError
+        If ``d_model`` is odd, ``base`` is not positive, the layout is unknown or a position
+        is not finite.
+    TypeError
+        If positions are not real numbers.
+
+    References
+    ----------
+    Vaswani et al. (2018), "Tensor2Tensor for Neural Machine Translation"; the spacing is that of
+    its function get_timing_signal_1d.
+
+    Examples
+    --------
+    >>> timing_signal(2, 6).round(6).tolist()
+    [0.909297, 0.019999, 0.0002, -0.416147, 0.9998, 1.0]
+    """
+    pairs = validate.even_size(d_model) // 2
+    base = validate.positive(base, "base")
+    return _encode(positions, base ** (-np.arange(pairs) / max(1, pairs - 1)), layout, dtype)
 
 
 def sinusoidal_table(
@@ -186,14 +238,46 @@ def sinusoidal_table(
     """
     length = validate.integer(length, "length", minimum=0)
     d_model = validate.even_size(d_model)
+    base = validate.positive(base, "base")
+    layout = validate.layout_name(layout)
     if out is None:
         out = np.empty((length, d_model), validate.floating_dtype(dtype))
     else:
         out = validate.output(out, (length, d_model))
     # Beyond 2**53, float64 no longer tells neighbouring positions apart.
-    first = validate.integer(start, "start", minimum=-(2**53), maximum=2**53 - length)
-    positions = np.arange(first, first + length)
-    out[...] = sinusoidal_encoding(positions, d_model, base=base, layout=layout, dtype=out.dtype)
+    start = validate.integer(start, "start", minimum=-(2**53), maximum=2**53 - length)
+
+    single = out.dtype == np.float32
+    first, doublings = _shifts(
+        start, length, d_model, base, np.float64 if single else np.longdouble
+    )
+    pair = np.dtype(np.complex64 if single else np.complex128)
+    near = np.ones((1, d_model // 2), complex)
+    for shift in doublings:
+        if 2 * len(near) > length or 2 * near.size * pair.itemsize > BLOCK_BYTES:
+            break
+        near = np.concatenate([near, near * shift])
+    near = near.astype(pair)
+
+    pairs = complex_pairs(out, layout)
+    block = np.empty_like(near) if pairs is None else None
+
+    def fill(rows: slice, first: NDArray) -> None:
+        count = rows.stop - rows.start
+        if count > len(near):
+            power = (count - 1).bit_length() - 1
+            middle = rows.start + 2**power
+            fill(slice(rows.start, middle), first)
+            fill(slice(middle, rows.stop), first * doublings[power])
+        elif pairs is not None:
+            np.multiply(first.astype(pair), near[:count], out=pairs[rows])
+        else:
+            turned = np.multiply(first.astype(pair), near[:count], out=block[:count])
+            sines, cosines = pair_columns(out[rows], layout)
+            sines[...], cosines[...] = turned.real, turned.imag
+
+    if length:
+        fill(slice(0, length), first)
     return out
 
 
@@ -244,3 +328,58 @@ def pair_columns(array: NDArray, layout: str) -> tuple[NDArray, NDArray]:
         return array[..., 0::2], array[..., 1::2]
     half = array.shape[-1] // 2
     return array[..., :half], array[..., half:]
+
+
+def complex_pairs(array: NDArray, layout: str) -> NDArray[np.complexfloating] | None:
+    """Return a view of the pairs of the last axis as complex numbers, or None if memory forbids."""
+    direct = (
+        layout == "interleaved"
+        and array.dtype in (np.float32, np.float64)
+        and array.strides[-1] == array.itemsize
+    )
+    return array.view(np.result_type(array.dtype, np.complex64)) if direct else None
+
+
+def _encode(
+    positions: ArrayLike, frequencies: NDArray, layout: str, dtype: DTypeLike
+) -> NDArray[np.floating]:
+    positions = validate.real_array(positions, "positions")
+    layout = validate.layout_name(layout)
+    dtype = validate.floating_dtype(dtype)
+
+    angles = positions[..., np.newaxis] * frequencies
+    encoding = np.empty((*positions.shape, 2 * len(frequencies)), dtype)
+    sines, cosines = pair_columns(encoding, layout)
+    sines[...] = np.sin(angles)
+    cosines[...] = np.cos(angles)
+    return encoding
+
+
+def _shifts(
+    start: int, length: int, d_model: int, base: float, real: type
+) -> tuple[NDArray, list[NDArray]]:
+    """Return the pairs of position ``start``, and exp(-i k w) for k = 1, 2, 4, ... below length.
+
+    Angles are kept as turns, whole numbers of 2**-192 turn: reducing them is dropping whole turns,
+    which is exact, so that late rows are as right as early ones.
+    """
+    with localcontext(prec=100):
+        step = int(Decimal(base) ** (Decimal(-2) / d_model) * 2**192)
+        turn = int(2**192 / TWO_PI)
+    turns = list(accumulate(range(d_model // 2 - 1), lambda t, _: t * step >> 192, initial=turn))
+
+    def word(bits: int, multiple: int = 1) -> NDArray[np.uint64]:
+        return np.array([multiple * t >> bits & 2**64 - 1 for t in turns], np.uint64)
+
+    def circle(fractions: NDArray[np.uint64]) -> NDArray[np.complex128]:
+        radians = fractions.view(np.int64) * (np.arctan(real(1)) / 2**61)
+        numbers = np.empty(fractions.shape, complex)
+        numbers.real, numbers.imag = np.cos(radians), -np.sin(radians)
+        return numbers
+
+    high, low = word(128), word(64)
+    doublings = []
+    for _ in range((length - 1).bit_length() if length else 0):
+        doublings.append(circle(high))
+        high, low = high << 1 | low >> 63, low << 1
+    return 1j * circle(word(128, start)), doublings
