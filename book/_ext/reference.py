@@ -30,12 +30,12 @@ class ModuleReference(SphinxDirective):
             raise self.error(f"{name} can't be imported: {error}") from None
         if not members:
             raise self.error(f"{name} exports nothing")
-        lines = [f".. automodule:: {name}", "   :no-index:", "", ".. currentmodule:: posenc", ""]
+        prefix = next(iter(members)).rpartition(".")[0]
+        lines = [f".. automodule:: {name}", "   :no-index:", "", f".. currentmodule:: {prefix}", ""]
         # Autosummary ends a summary at "start .. stop"; numpydoc's rule is that it is one line.
         lines += [".. list-table::", "   :class: autosummary", ""]
         for path, (_, summary) in members.items():
-            short = path.removeprefix("posenc.")
-            lines += [f"   * - :py:obj:`{short}`", f"     - {summary}"]
+            lines += [f"   * - :py:obj:`{path.rpartition('.')[2]}`", f"     - {summary}"]
         for path, (kind, _) in members.items():
             lines += ["", f".. auto{kind}:: {path}"]
             if kind == "class":
