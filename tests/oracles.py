@@ -193,6 +193,21 @@ def transformers_rows() -> Iterator[Row]:
     )
     yield Row(name, "rope interleaved (RoFormer)", difference(ours, theirs), 1e-6 * size)
 
+    # A model of GPT-J's layout, moved to GPT-NeoX's code by reordering its projections.
+    hidden = vectors(LENGTH, 24)
+    weights = [vectors(2 * 64, 24, seed=seed) / 5 for seed in (1, 2)]
+    queries, keys = (
+        torch.from_numpy((hidden @ posenc.convert_layout(w, 2, to="half").T).reshape(1, -1, 2, 64))
+        for w in weights
+    )
+    queries, keys = queries.transpose(1, 2).double(), keys.transpose(1, 2).double()
+    queries, keys = neox.apply_rotary_pos_emb(queries, keys, both.cos(), both.sin())
+    theirs = (queries @ keys.transpose(2, 3))[0] / 8
+    queries, keys = ((hidden @ w.T).reshape(-1, 2, 64).swapaxes(0, 1) for w in weights)
+    ours = posenc.rope_scores(queries.astype(float), keys.astype(float), positions, positions)
+    what = "rope_scores after convert_layout (GPT-NeoX)"
+    yield Row(name, what, difference(ours, theirs), float(np.abs(ours).max()) * 1e-6)
+
     for heads in (1, 8, 12, 14, 20):
         keys = torch.ones(1, 9, dtype=torch.long)
         bloom = build_alibi_tensor(keys, heads, torch.float32)[:, 0]
@@ -256,6 +271,13 @@ def transformers_frequency_rows() -> Iterator[Row]:
         ours = scaled(128, "dynamic", factor=10.0, original_length=2048, length=length)
         expected, _ = theirs("dynamic", length, factor=10.0)
         yield row(f"scaled_frequencies dynamic, {length} positions", ours, expected)
+    expected, _ = theirs("proportional", partial_rotary_factor=0.25)
+    ours = np.zeros(64)
+    ours[:16] = posenc.partial_frequencies(128, 32, denominator="d")
+    gap = difference(ours, expected)
+    yield Row("transformers", "partial_frequencies over d (proportional)", gap, 1e-7)
+    expected, _ = theirs("linear", factor=1.0, partial_rotary_factor=0.25)
+    yield row("partial_frequencies over rotary_dim", posenc.partial_frequencies(128, 32), expected)
     cases = [(10.0, 2048, 1e4, True), (10.0, 2048, 1e4, False), (40.0, 4096, 5e5, True)]
     for factor, original, base, truncate in cases:
         expected, attention = theirs(
@@ -322,7 +344,7 @@ def transformers_frequency_rows() -> Iterator[Row]:
 def rotary_embedding_torch_rows() -> Iterator[Row]:
     """Interleaved rotation, interpolation, a changed base, and two axes."""
     import torch
-    from rotary_embedding_torch import RotaryEmbedding
+    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 
     name = "rotary-embedding-torch"
     x = vectors(2, 3, LENGTH, 32)
@@ -346,6 +368,14 @@ def rotary_embedding_torch_rows() -> Iterator[Row]:
             x, positions, frequencies=posenc.scaled_frequencies(32, "ntk", factor=4.0)
         )
         yield Row(name, "rope with ntk frequencies", difference(ours, theirs), bound)
+
+        image = vectors(2, 12, 20, 32)
+        axes = RotaryEmbedding(16).get_axial_freqs(12, 20)
+        theirs = apply_rotary_emb(axes, torch.from_numpy(image)).reshape(2, 240, 32)
+        rows, columns = np.divmod(np.arange(240), 20)
+        ours = posenc.rope_2d(image.reshape(2, 240, 32), rows, columns)
+        bound = float32_angles(20, float(np.abs(image).max()))
+        yield Row(name, "rope_2d, 12 x 20 patches", difference(ours, theirs), bound)
 
         ones = torch.ones(1, 1, 600, 8, dtype=torch.bfloat16)
         theirs = RotaryEmbedding(8).rotate_queries_or_keys(ones).float()

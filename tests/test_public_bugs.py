@@ -84,7 +84,12 @@ def with_base(base, layout):
     yield posenc.shift_encoding(x, 3, base=base)
     yield posenc.position_kernel(at, 8, base=base)
     yield posenc.rope(x, at, base=base, layout=layout)
-    yield posenc.rope_scores(x, x, at, at, base=base)
+    yield posenc.rope_scores(x, x, at, at, base=base, layout=layout)
+    yield posenc.rope_2d(x, at, at, base=base, layout=layout)
+    yield posenc.timing_signal(at, 8, base=base, layout=layout)
+    yield posenc.partial_frequencies(8, 4, base=base)
+    yield posenc.scaled_frequencies(8, "ntk", base=base, factor=2)
+    yield posenc.scaled_frequencies(8, "yarn", base=base, factor=2, original_length=64)
 
 
 @layouts
@@ -98,6 +103,36 @@ def test_a_whole_base_of_any_type_gives_what_a_float_gives(kind, layout):
             with_base(kind(base), layout), with_base(float(base), layout), strict=True
         ):
             np.testing.assert_array_equal(ours, expected)
+
+
+def test_tensor2tensors_spacing_has_its_own_name_and_two_dimensions_are_no_division_by_zero():
+    """d / 2 - 1 in the exponent, which is 0 for two dimensions: hojonathanho/diffusion#15,
+    lucidrains/denoising-diffusion-pytorch#126, M2M-100 of transformers.
+    """
+    at = np.arange(5)
+    np.testing.assert_allclose(
+        posenc.timing_signal(at, 2), np.stack([np.sin(at), np.cos(at)], axis=-1), atol=1e-16
+    )
+    sines, cosines = np.split(posenc.timing_signal(1, 8), 2)
+    frequencies = [1, 0.046416, 0.002154, 0.0001]
+    np.testing.assert_allclose(np.arctan2(sines, cosines), frequencies, atol=5e-7)
+    paper = posenc.sinusoidal_encoding(1, 8, layout="half")
+    np.testing.assert_allclose(np.arcsin(paper[1:4]), [0.1, 0.01, 0.001], rtol=1e-12)
+
+
+@pytest.mark.parametrize("d_model", [2, 4, 6, 64])
+@floats
+def test_both_sinusoidal_encodings_differ_between_layouts_by_the_order_alone(d_model, dtype):
+    """Concatenated against interleaved: tensorflow/tensor2tensor#391, #1423 and #1925,
+    allenai/allennlp#2993, huggingface/diffusers#3981.
+    """
+    at = [0, 1, -3, 0.5, 1e6]
+    for encode in (posenc.sinusoidal_encoding, posenc.timing_signal):
+        interleaved = encode(at, d_model, layout="interleaved", dtype=dtype)
+        half = encode(at, d_model, layout="half", dtype=dtype)
+        both = np.concatenate([interleaved[:, 0::2], interleaved[:, 1::2]], axis=-1)
+        np.testing.assert_array_equal(half, both)
+        assert half.dtype == dtype
 
 
 # Odd sizes, shapes and axes
@@ -120,6 +155,10 @@ def test_odd_sizes_are_refused_with_the_reason_by_every_function(d_model):
         lambda: posenc.rope(x, [0, 1]),
         lambda: posenc.rope(x, [0, 1], layout="half"),
         lambda: posenc.rope_scores(x, x, [0, 1], [0, 1]),
+        lambda: posenc.rope_2d(x, [0, 1], [0, 1]),
+        lambda: posenc.timing_signal(0, d_model),
+        lambda: posenc.partial_frequencies(d_model, 2),
+        lambda: posenc.scaled_frequencies(d_model, "linear", factor=2),
     ):
         with pytest.raises(ValueError, match=r"must be even, because dimensions come in .* pairs"):
             call()
@@ -188,6 +227,118 @@ def test_one_layout_is_the_other_on_reordered_dimensions(d, dtype):
     assert np.abs(posenc.rope(x, at, layout="half") - interleaved).max() > 0.1
 
 
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+@pytest.mark.parametrize("to", LAYOUTS)
+def test_converted_projections_give_the_same_scores_in_the_other_layout(to, n_heads):
+    """Converted checkpoints: huggingface/transformers#25199, pyllama#83, EleutherAI/gpt-neox#834,
+    InternLM/lmdeploy#2639.
+    """
+    (source,) = set(LAYOUTS) - {to}
+    d, at = 8, np.arange(5)
+    x = vectors(5, 12)
+    projections = [vectors(n_heads * d, 12, seed=seed) for seed in (1, 2)]
+    biases = [vectors(n_heads * d, seed=seed) for seed in (3, 4)]
+
+    def scores(layout, convert):
+        queries, keys = (
+            posenc.rope(
+                (x @ convert(w).T + convert(b)).reshape(5, n_heads, d).swapaxes(0, 1),
+                at,
+                layout=layout,
+            )
+            for w, b in zip(projections, biases, strict=True)
+        )
+        return queries @ keys.swapaxes(1, 2)
+
+    expected = scores(source, lambda weight: weight)
+    found = scores(to, lambda weight: posenc.convert_layout(weight, n_heads, to=to))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.abs(scores(to, lambda weight: weight) - expected).max() > 0.1
+    for weight in (*projections, *biases):
+        there = posenc.convert_layout(weight, n_heads, to=to)
+        np.testing.assert_array_equal(posenc.convert_layout(there, n_heads, to=source), weight)
+
+
+@layouts
+@floats
+def test_dimensions_beyond_the_rotated_ones_pass_unchanged(dtype, layout):
+    """Tables not cut to the rotated width: labml#215 and #227."""
+    x, at = vectors(2, 6, 16, dtype=dtype), np.arange(6) + 1000
+    for width in (2, 4, 14):
+        found = posenc.rope(x, at, layout=layout, rotary_dim=width)
+        np.testing.assert_array_equal(found[..., width:], x[..., width:])
+        alone = posenc.rope(x[..., :width], at, layout=layout)
+        np.testing.assert_allclose(found[..., :width], alone, atol=ROUNDING[dtype])
+        assert np.abs(found[..., :width] - x[..., :width]).max() > 0.1
+    whole = posenc.rope(x, at, layout=layout, rotary_dim=16)
+    np.testing.assert_array_equal(whole, posenc.rope(x, at, layout=layout))
+
+
+def test_both_denominators_of_partial_rotation_have_a_name():
+    """Whether the exponent is divided by the rotated width or by the whole head."""
+    plain = posenc.inverse_frequencies(64)
+    np.testing.assert_array_equal(posenc.partial_frequencies(64, 16, denominator="d"), plain[:8])
+    own = posenc.partial_frequencies(64, 16)
+    np.testing.assert_array_equal(own, posenc.inverse_frequencies(16))
+    x, at = vectors(3, 64), [0, 5, 9]
+    padded = np.concatenate([plain[:8], np.zeros(24)])
+    proportional = posenc.rope(x, at, frequencies=padded)
+    found = posenc.rope(x, at, rotary_dim=16, frequencies=plain[:8])
+    np.testing.assert_allclose(found, proportional, atol=1e-15)
+
+
+@layouts
+def test_values_are_turned_once_even_in_place(layout):
+    """A value rotated twice: labml#251. A sine written over what is read again:
+    huggingface/transformers#11724.
+    """
+    x, at = vectors(2, 700, 8), np.arange(700)
+    expected = posenc.rope(x, at, layout=layout)
+    twice = posenc.rope(expected, at, layout=layout)
+    np.testing.assert_allclose(twice, posenc.rope(x, 2 * at, layout=layout), atol=1e-12)
+    assert np.abs(twice - expected).max() > 0.1
+    inside = x.copy()
+    assert posenc.rope(inside, at, layout=layout, out=inside) is inside
+    np.testing.assert_array_equal(inside, expected)
+    with pytest.raises(ValueError, match="share no memory"):
+        posenc.rope(inside[:, :-1], at[:-1], layout=layout, out=inside[:, 1:])
+
+
+# Images
+
+
+@layouts
+def test_rows_turn_the_first_half_and_columns_the_last(layout):
+    """Row and column exchanged, on pictures that are not square: facebookresearch/mae#18, #67 and
+    #218, huggingface/diffusers#10877, huggingface/transformers#41380.
+    """
+    height, width, d = 3, 4, 8
+    rows, columns = np.divmod(np.arange(height * width), width)
+    x = vectors(height * width, d)
+    found = posenc.rope_2d(x, rows, columns, layout=layout).reshape(height, width, d)
+    for row, column in np.ndindex(height, width):
+        patch = x.reshape(height, width, d)[row, column]
+        first = posenc.rope([patch[:4]], [row], layout=layout)[0]
+        last = posenc.rope([patch[4:]], [column], layout=layout)[0]
+        np.testing.assert_allclose(found[row, column], [*first, *last], atol=1e-15)
+
+
+@layouts
+def test_scores_of_patches_depend_on_both_differences_alone(layout):
+    """What a two-dimensional rotation is for; a picture moved by (5, -2) keeps its scores."""
+    rows, columns = np.divmod(np.arange(12), 4)
+    x = vectors(12, 16)
+
+    def scores(down, right):
+        turned = posenc.rope_2d(x, rows + down, columns + right, layout=layout)
+        return turned @ turned.T
+
+    np.testing.assert_allclose(scores(5, -2), scores(0, 0), atol=1e-13)
+    for other in (rows, columns):
+        turned = posenc.rope_2d(x, other, other, layout=layout)
+        assert np.abs(turned @ turned.T - scores(0, 0)).max() > 0.1
+
+
 # Decoding
 
 
@@ -210,6 +361,31 @@ def test_decoding_in_any_windows_equals_the_whole_sequence(windows, dtype, layou
     whole = posenc.rope(x, range(9), layout=layout)
     np.testing.assert_allclose(np.concatenate(turned, axis=1), whole, atol=ROUNDING[dtype])
     np.testing.assert_array_equal(np.concatenate(added, axis=1), posenc.add_positions(x, table))
+
+
+@layouts
+@floats
+@pytest.mark.parametrize("start", [0, 7, -3, 10**6])
+@pytest.mark.parametrize("windows", [[1] * 9, [4, 1, 1, 1, 1, 1], [4, 3, 2], [9], [0, 5, 0, 4]])
+def test_a_key_cache_continues_where_it_ended(windows, start, dtype, layout):
+    """The same windows through the cache that grows: besides those above,
+    huggingface/transformers#45835, TransformerLens#1457, moeut#6, tiny-llm#46.
+    """
+    queries, keys = vectors(2, 2, 3, 9, 8, dtype=dtype)
+    cache = posenc.KeyCache(start, layout=layout)
+    turned, at = [], 0
+    expected = posenc.rope(keys, start + np.arange(9), layout=layout)
+    for window in windows:
+        step = (..., slice(at, at + window), slice(None))
+        query, kept = cache.extend(queries[step], keys[step])
+        turned.append(query)
+        at += window
+        assert cache.position == start + at
+        tolerance = ROUNDING[dtype] + 4e-16 * abs(start)
+        np.testing.assert_allclose(kept, expected[..., :at, :], atol=tolerance)
+        assert kept.dtype == dtype
+    whole = posenc.rope(queries, start + np.arange(9), layout=layout)
+    np.testing.assert_allclose(np.concatenate(turned, axis=-2), whole, atol=tolerance)
 
 
 @layouts
@@ -240,7 +416,11 @@ def every_array_argument():
     yield lambda: posenc.lookup_gradient(at, x, 9), (at, x)
     for layout in LAYOUTS:
         yield lambda layout=layout: posenc.rope(x, at, layout=layout), (x, at)
+        yield lambda layout=layout: posenc.rope_2d(x, at, at, layout=layout), (x, at)
+        yield lambda layout=layout: posenc.rope(x, at, layout=layout, rotary_dim=4), (x, at)
+        yield lambda layout=layout: posenc.convert_layout(weights, 2, to=layout), (weights,)
     yield lambda: posenc.rope_scores(x, x, at, at), (x, at)
+    yield lambda: posenc.timing_signal(at, 8), (at,)
     yield lambda: posenc.relative_positions(at, at), (at,)
     yield lambda: posenc.alibi_bias(3, at, at), (at,)
     yield lambda: posenc.t5_bucket(at), (at,)
@@ -270,6 +450,12 @@ def test_kept_keys_keep_their_own_positions_after_others_are_evicted(layout):
     np.testing.assert_allclose(posenc.rope(x[kept], kept, layout=layout), whole[kept], atol=1e-15)
     counted = posenc.rope(x[kept], range(5), layout=layout)
     assert np.abs(counted - whole[kept]).max() > 0.1
+    cache = posenc.KeyCache(layout=layout)
+    cache.extend(x[:5], x[:5])
+    cache.drop(3)
+    _, keys = cache.extend(x[5:], x[5:])
+    np.testing.assert_allclose(keys, whole[3:], atol=1e-15)
+    assert cache.position == 8
 
 
 # Positions
@@ -335,9 +521,11 @@ def of_positions(kind):
     """Yield a result of every function that takes positions or offsets, of one type."""
     at, x = np.array([0, 1, 100, 127]).astype(kind), vectors(4, 8)
     yield posenc.sinusoidal_encoding(at, 64)
+    yield posenc.timing_signal(at, 64)
     yield posenc.position_kernel(at, 64)
     for layout in LAYOUTS:
         yield posenc.rope(x, at, layout=layout)
+        yield posenc.rope_2d(x, at, at[::-1], layout=layout)
     yield posenc.rope_scores(x, x, at, at[::-1])
     yield posenc.shift_matrix(at[2], 8)
     yield posenc.shift_encoding(x, at[3])
