@@ -120,6 +120,60 @@ def test_tensor2tensors_spacing_has_its_own_name_and_two_dimensions_are_no_divis
     np.testing.assert_allclose(np.arcsin(paper[1:4]), [0.1, 0.01, 0.001], rtol=1e-12)
 
 
+FLAXFORMER_ROWS = [
+    [0, 0, 1, 1],
+    [0.84147096, 1e-4, 0.54030228, 1],
+    [0.90929741, 2e-4, -0.41614684, 1],
+    [0.14112000, 3e-4, -0.98999250, 0.99999994],
+    [-0.75680250, 4e-4, -0.65364361, 0.99999994],
+    [-0.95892429, 5e-4, 0.28366220, 0.99999988],
+    [-0.27941549, 6e-4, 0.96017027, 0.99999982],
+]
+PUBLISHED_TIMING = {
+    "transformers test_modeling_fsmt, d=6": (
+        lambda: posenc.timing_signal([2, 3], 6),
+        [
+            [0.90930, 0.019999, 0.0002, -0.41615, 0.99980, 1],
+            [0.14112, 0.029995, 0.0003, -0.98999, 0.99955, 1],
+        ],
+        5e-6,
+    ),
+    "transformers test_modeling_fsmt, d=512": (
+        lambda: posenc.timing_signal([1, 2], 512)[:, :5],
+        [
+            [0.84147096, 0.82177866, 0.80180490, 0.78165019, 0.76140374],
+            [0.90929741, 0.93651021, 0.95829457, 0.97505713, 0.98720258],
+        ],
+        1e-6,
+    ),
+    # Their fifth column, a zero that pads the odd size, is left out.
+    "flaxformer embedding_test, d=5": (
+        lambda: posenc.timing_signal(range(7), 4),
+        FLAXFORMER_ROWS,
+        2e-7,
+    ),
+    "tensor2tensor testAddTimingSignalsGivenPositions, two axes": (
+        lambda: np.hstack(
+            [posenc.timing_signal([0, 1, 2, 3], 4), posenc.timing_signal([4, 5, 6, 7], 4)]
+        ),
+        [
+            [f(at * w) for at in (p, q) for f in (math.sin, math.cos) for w in (1, 1e-4)]
+            for p, q in ((0, 4), (1, 5), (2, 6), (3, 7))
+        ],
+        1e-15,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED_TIMING)
+def test_published_values_of_tensor2tensors_spacing(name):
+    """A test of transformers is skipped there as "different from marian", which has the paper's
+    spacing: 3.2e-4 apart.
+    """
+    call, expected, tolerance = PUBLISHED_TIMING[name]
+    np.testing.assert_allclose(call(), expected, rtol=0, atol=tolerance)
+
+
 @pytest.mark.parametrize("d_model", [2, 4, 6, 64])
 @floats
 def test_both_sinusoidal_encodings_differ_between_layouts_by_the_order_alone(d_model, dtype):
