@@ -79,7 +79,7 @@ def draw_task(
     Raises
     ------
     ValueError
-        If the task is unknown, or ``batch`` or ``length`` is not positive.
+        If the task is unknown, ``batch`` or ``length`` is not positive, or ``start`` is negative.
 
     Examples
     --------
@@ -90,6 +90,7 @@ def draw_task(
     task = validate.choice(task, TASKS, "task")
     batch = validate.integer(batch, "batch", minimum=1)
     length = validate.integer(length, "length", minimum=1)
+    start = validate.integer(start, "start", minimum=0)
     tokens = rng.integers(0, VOCABULARY, (batch, length))
     rows = np.arange(length)
     if task == "index-mod-4":
@@ -231,7 +232,7 @@ class AttentionModel:
         relative = relative_positions(positions, positions)
         buckets = None
 
-        x = p["embedding"][tokens]
+        x = lookup(p["embedding"], tokens)
         if self.encoding == "learned":
             x = x + lookup(p["positions"], positions)
         elif self.encoding == "sinusoidal":
@@ -406,7 +407,7 @@ def accuracy(
     task : {'copy-1', 'copy-3', 'index-mod-4'}
         What it was trained for.
     length : int
-        Tokens of each sequence, at most 256 with ``start``.
+        Tokens of each sequence; a learned table ends at position 255.
     start : int, default 0
         Position of the first token.
     first : int, default 0
@@ -540,7 +541,7 @@ def run(
     Raises
     ------
     ValueError
-        If a task or an encoding is unknown.
+        If a task or an encoding is unknown, or ``steps`` or ``batch`` is not positive.
 
     Examples
     --------
@@ -558,6 +559,7 @@ def run(
         validate.choice(task, TASKS, "task")
     for encoding in encodings:
         validate.choice(encoding, ENCODINGS, "encoding")
+    steps = validate.integer(steps, "steps", minimum=1)
     models = len(tasks) * len(encodings) * len(seeds)
     line = _Progress(models * steps, progress)
     for task in tasks:
@@ -626,16 +628,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Words of the command line; those of the process where it is left out.
     """
     parser = argparse.ArgumentParser(prog="python -m posenc.lab", description=main.__doc__)
-    parser.add_argument("--seeds", type=int, default=3, help="models of each kind (default 3)")
-    parser.add_argument("--steps", type=int, default=800, help="training steps (default 800)")
-    parser.add_argument("--batch", type=int, default=32, help="sequences a step (default 32)")
+    parser.add_argument("--seeds", type=_count, default=3, help="models of each kind (default 3)")
+    parser.add_argument("--steps", type=_count, default=800, help="training steps (default 800)")
+    parser.add_argument("--batch", type=_count, default=32, help="sequences a step (default 32)")
     parser.add_argument("--out", type=Path, default=Path("_build/lab.json"), help="JSON file")
     chosen = parser.parse_args(arguments)
-    began = time.perf_counter()
-    results = run(
-        seeds=range(chosen.seeds), steps=chosen.steps, batch=chosen.batch, progress=sys.stderr
-    )
+    # First, because a folder that can't be made should not cost the minutes of training.
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    began = time.perf_counter()
+    try:
+        results = run(
+            seeds=range(chosen.seeds), steps=chosen.steps, batch=chosen.batch, progress=sys.stderr
+        )
+    except KeyboardInterrupt:
+        raise SystemExit("\nStopped before the end; nothing was written.") from None
     chosen.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(table(results))
     print(f"\n{time.perf_counter() - began:.0f} s; every seed's numbers are in {chosen.out}")
@@ -672,6 +678,13 @@ class _Progress:
         begin = "\r\x1b[K" if self.terminal else ""
         self.stream.write(f"{begin}{share:4.0%}{left}: {self.name}{end}")
         self.stream.flush()
+
+
+def _count(word: str) -> int:
+    try:
+        return validate.integer(int(word), "the number", minimum=1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {word!r}") from None
 
 
 def _transposed(array: NDArray) -> NDArray:

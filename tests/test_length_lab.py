@@ -351,6 +351,24 @@ def test_long_form_prints_tables_and_writes_json(tmp_path):
     assert set(json.loads(file.read_text("utf-8"))) == {"settings", "loss", "length", "extension"}
 
 
+@pytest.mark.parametrize("word", ["0", "-3", "many"])
+def test_long_form_refuses_a_number_of_steps_in_one_sentence(word, capsys):
+    with pytest.raises(SystemExit):
+        lab.main(["--steps", word])
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"argument --steps: must be a whole number above 0, got '{word}'" in said
+
+
+def test_long_form_that_is_stopped_says_so(tmp_path, monkeypatch):
+    def interrupted(**options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lab, "run", interrupted)
+    with pytest.raises(SystemExit, match="nothing was written"):
+        lab.main(["--out", str(tmp_path / "lab.json")])
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -361,6 +379,12 @@ def test_long_form_prints_tables_and_writes_json(tmp_path):
         ),
         (lambda: lab.draw_task("copy-1", 0, 4, rng()), ValueError, "batch must be at least 1"),
         (lambda: lab.draw_task("copy-1", 1, 0, rng()), ValueError, "length must be at least 1"),
+        (
+            lambda: lab.draw_task("copy-1", 1, 4, rng(), start=-1),
+            ValueError,
+            "start must be at lea",
+        ),
+        (lambda: lively("none").logits([[16]]), IndexError, "rows 0..15"),
         (
             lambda: lab.AttentionModel("nope", rng()),
             ValueError,
@@ -390,6 +414,7 @@ def test_long_form_prints_tables_and_writes_json(tmp_path):
             "method must be one of none, pi, ntk, by-parts, log-n; got 'yarn'",
         ),
         (lambda: lab.extend(lively("rope"), "log-n", 0.5), ValueError, "factor must be at least 1"),
+        (lambda: quick(steps=0, progress=io.StringIO()), ValueError, "steps must be at least 1"),
         (lambda: quick(encodings=["none", "NoPE"]), ValueError, "encoding must be one of"),
         (lambda: quick(tasks=["copy-1", "sort"]), ValueError, "task must be one of"),
     ],
