@@ -120,6 +120,13 @@ def test_tensor2tensors_spacing_has_its_own_name_and_two_dimensions_are_no_divis
     np.testing.assert_allclose(np.arcsin(paper[1:4]), [0.1, 0.01, 0.001], rtol=1e-12)
 
 
+def test_a_shortest_timescale_of_two_is_positions_over_two_and_a_base_that_is_the_ratio():
+    """get_timing_signal_1d multiplies by min_timescale where it should divide: tensor2tensor."""
+    sines, cosines = np.split(posenc.timing_signal(1 / 2, 8, base=10_000 / 2), 2)
+    frequencies = [0.5, 0.02924, 0.00171, 0.0001]
+    np.testing.assert_allclose(np.arctan2(sines, cosines), frequencies, atol=5e-6)
+
+
 FLAXFORMER_ROWS = [
     [0, 0, 1, 1],
     [0.84147096, 1e-4, 0.54030228, 1],
