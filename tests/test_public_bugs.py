@@ -282,9 +282,8 @@ def test_one_layout_is_the_other_on_reordered_dimensions(d, dtype):
     x, at = vectors(7, d, dtype=dtype), np.arange(7)
     order = [*range(0, d, 2), *range(1, d, 2)]
     interleaved = posenc.rope(x, at)
-    np.testing.assert_array_equal(
-        posenc.rope(x[:, order], at, layout="half"), interleaved[:, order]
-    )
+    half = posenc.rope(x[:, order], at, layout="half")
+    np.testing.assert_allclose(half, interleaved[:, order], atol=ROUNDING[dtype])
     assert np.abs(posenc.rope(x, at, layout="half") - interleaved).max() > 0.1
 
 
