@@ -648,7 +648,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 class _Progress:
-    """How far the training is: one line that is written over, or in a file one line a model."""
+    """How far the training is: a bar that is drawn over, or in a file one line a model."""
 
     def __init__(self, total: int, stream: TextIO | None) -> None:
         self.total, self.stream = total, stream
@@ -675,8 +675,8 @@ class _Progress:
         self.shown = time.monotonic()
         share = self.done / self.total
         left = f", {(self.shown - self.began) * (1 / share - 1):.0f} s left" if share else ""
-        begin = "\r\x1b[K" if self.terminal else ""
-        self.stream.write(f"{begin}{share:4.0%}{left}: {self.name}{end}")
+        bar = f"\r\x1b[K[{'#' * round(20 * share):<20}]" if self.terminal else ""
+        self.stream.write(f"{bar}{share:4.0%}{left}: {self.name}{end}")
         self.stream.flush()
 
 

@@ -33,7 +33,7 @@ def round_to_bfloat16(x: ArrayLike) -> NDArray[np.float32]:
     References
     ----------
     IEEE 754-2019, section 4.3.1, for rounding to nearest, ties to even; Kalamkar et al. (2019),
-    "A Study of BFLOAT16 for Deep Learning Training", section 2, for the format.
+    "A Study of BFLOAT16 for Deep Learning Training", abstract, for what the format keeps.
 
     Examples
     --------

@@ -321,12 +321,13 @@ def test_progress_in_a_file_is_a_plain_line_a_model():
     assert second.endswith(" s left: copy-1, none, seed 1")
 
 
-def test_progress_on_a_terminal_is_one_line_that_goes_away():
+def test_progress_on_a_terminal_is_a_bar_that_goes_away():
     terminal = Terminal()
     quick(encodings=["none"], seeds=[0, 1], progress=terminal)
     shown = terminal.getvalue()
     assert "\n" not in shown
     assert shown.count("\r") >= 3
+    assert f"[{'#' * 10}{' ' * 10}] 50%, " in shown
     assert shown.endswith("\r\x1b[K")
 
 
