@@ -220,9 +220,14 @@ def aligned_positions(
 
 def _rectangular(value: ArrayLike, name: str) -> NDArray:
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except ValueError:
         raise ValueError(f"{name} must be a rectangular array of numbers") from None
+    # NumPy rounds a list of integers to floats where some are below 2**63 and some are not.
+    if array.dtype == np.float64 and not hasattr(value, "dtype") and (abs(array) >= 2**63).any():
+        objects = np.asarray(value, dtype=object)
+        array = objects if all(_is_integer(item) for item in objects.flat) else array
+    return array
 
 
 def _numbers(value: ArrayLike, name: str) -> NDArray:

@@ -47,6 +47,14 @@ def test_python_integers_of_any_size_are_exact(queries, keys):
     assert found.tolist() == [[key - query for key in keys] for query in queries]
 
 
+@pytest.mark.parametrize("large", [2**63, 2**64 - 1, 2**64])
+def test_a_list_of_integers_around_the_end_of_int64_is_not_rounded(large):
+    """NumPy alone makes float64 of [0, 2**63]."""
+    found = posenc.relative_positions([0, large], [-1, large - 1])
+    assert found.tolist() == [[-1, large - 1], [-1 - large, -1]]
+    assert posenc.t5_bucket([-1, large, 0]).tolist() == [1, 31, 0]
+
+
 def test_differences_that_fit_are_int64_even_of_huge_positions():
     found = posenc.relative_positions([2**80], [2**80 + 3, 2**80 - 2**61])
     assert found.dtype == np.int64

@@ -78,7 +78,12 @@ def test_frequencies_are_exact(method, factor, original_length):
 @pytest.mark.parametrize("truncate", [True, False])
 @pytest.mark.parametrize("betas", [(32, 1), (16.0, 2.0), (4, 0.5)])
 def test_yarn_is_exact_in_both_ways_to_place_its_boundaries(truncate, betas):
-    for d, base, original_length in [(128, 10_000.0, 2048), (64, 500_000.0, 8192), (128, 1e4, 64)]:
+    for d, base, original_length in [
+        (128, 10_000.0, 2048),
+        (64, 500_000.0, 8192),
+        (128, 10_000.0, 64),
+        (64, 100.0, 8192),
+    ]:
         found = posenc.scaled_frequencies(
             d,
             "yarn",
