@@ -6,7 +6,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo lab-full test test-all oracles style clean install install-dev
+.PHONY: help course book exercises lab demo lab-full test test-all oracles bench style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ test-all: install-dev ## the slow proofs
 oracles: ## compare with torch, transformers and others, in .venv-oracles (about 1.5 GB)
 	@sh .ci/install oracles .venv-oracles
 	@.venv-oracles/bin/python tests/oracles.py
+
+bench: install ## measure speed against the memory floor, and against torch after make oracles; writes _build/bench.json
+	@$$(ls .venv-oracles/bin/python 2>/dev/null || echo $(PY)) tests/bench.py $(ARGS)
 
 style: install-dev
 	@$(PY) -m ruff format --check .

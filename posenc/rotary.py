@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from posenc import _validate as validate
 from posenc.sinusoidal import complex_pairs, inverse_frequencies, pair_columns
 
-# Rotations are formed for this many bytes of angles at a time, so that they stay in the cache.
-BLOCK_BYTES = 2**18
+# Pairs are turned by so many angles at a time, so that these stay in the cache.
+BLOCK_PAIRS = 2**16
 
 
 def rope(
@@ -95,29 +95,40 @@ def rope(
 def _rotate(
     x: NDArray, positions: NDArray, frequencies: NDArray, layout: str, out: NDArray
 ) -> None:
-    """Multiply every pair, as a complex number, by exp(i position w), a block at a time."""
-    pair = {np.dtype(np.float32): np.complex64, np.dtype(np.longdouble): np.clongdouble}.get(
-        x.dtype, np.complex128
-    )
+    """Multiply every pair, as a complex number, by exp(i position w), a block of rows at a time."""
     read, write = complex_pairs(x, layout), complex_pairs(out, layout)
-    length = x.shape[-2]
-    angles_per_row = math.prod(positions.shape[:-1]) * len(frequencies)
-    if read is None or write is None:
-        angles_per_row = math.prod(x.shape[:-2]) * len(frequencies)
-    size = max(1, BLOCK_BYTES // max(1, 16 * angles_per_row))
+    direct = read is not None and write is not None
+    angles = math.prod(positions.shape[:-1]) * len(frequencies)
+    size = max(1, (BLOCK_PAIRS if direct else BLOCK_PAIRS // 4) // max(1, angles))
     turns = _turns_of_blocks(positions, frequencies, size)
-    for begin, turn in zip(range(0, length, size), turns, strict=True):
-        turn = turn.astype(pair, copy=False)
+    for begin, turn in zip(range(0, x.shape[-2], size), turns, strict=True):
         rows = (..., slice(begin, begin + size), slice(None))
-        if read is not None and write is not None:
-            np.multiply(read[rows], turn, out=write[rows])
+        if direct:
+            np.multiply(read[rows], turn.astype(read.dtype, copy=False), out=write[rows])
         else:
-            first, second = pair_columns(x[rows], layout)
-            block = np.empty(first.shape, pair)
-            block.real, block.imag = first, second
-            block = block * turn
-            first, second = pair_columns(out[rows], layout)
-            first[...], second[...] = block.real, block.imag
+            _rotate_block(x[rows], turn, layout, out[rows])
+
+
+def _rotate_block(x: NDArray, turn: NDArray, layout: str, out: NDArray) -> None:
+    """Write x cos + partner sin: real numbers, for pairs that cannot be seen as complex ones."""
+    dtype = x.dtype if x.dtype in (np.float32, np.longdouble) else np.float64
+    cosines, sines = np.empty((2, *turn.shape[:-1], x.shape[-1]), dtype)
+    first, second = pair_columns(cosines, layout)
+    first[...] = second[...] = turn.real
+    first, second = pair_columns(sines, layout)
+    first[...], second[...] = -turn.imag, turn.imag
+    cosines, sines = np.broadcast_to(cosines, x.shape), np.broadcast_to(sines, x.shape)
+
+    # Leading axes are taken one by one as far as what is left is more than a block.
+    taken = 0
+    while taken < x.ndim - 2 and math.prod(x.shape[taken:]) > BLOCK_PAIRS // 2:
+        taken += 1
+    for index in np.ndindex(x.shape[:taken]):
+        partner = np.empty(x[index].shape, dtype)
+        first, second = pair_columns(partner, layout)
+        second[...], first[...] = pair_columns(x[index], layout)
+        partner *= sines[index]
+        np.add(x[index] * cosines[index], partner, out=out[index], casting="same_kind")
 
 
 def _turns_of_blocks(
@@ -125,16 +136,19 @@ def _turns_of_blocks(
 ) -> Iterator[NDArray[np.complex128]]:
     """Yield exp(i position w) for blocks of positions.
 
-    Where positions go in equal steps, one block is computed: each other one is that block, turned
-    as a whole.
+    Where positions go in equal steps, only the first block is built, by doubling: every other
+    one is that block, turned as a whole.
     """
     length = positions.shape[-1]
     if length > size and positions.ndim == 1:
         step = positions[1] - positions[0]
         if np.array_equal(positions, positions[0] + step * np.arange(length)):
-            near = _turn(step * np.arange(size), frequencies)
+            near = np.ones((1, len(frequencies)), complex)
+            while len(near) < size:
+                near = np.concatenate([near, near * _turn(len(near) * step, frequencies)])
             for begin in range(0, length, size):
-                yield _turn(positions[begin], frequencies) * near[: length - begin]
+                rows = min(size, length - begin)
+                yield _turn(positions[begin], frequencies) * near[:rows]
             return
     for begin in range(0, length, size):
         yield _turn(positions[..., begin : begin + size], frequencies)
