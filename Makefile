@@ -41,7 +41,7 @@ test: install-dev style ## style checks and tests, some minutes
 test-all: install-dev ## the slow proofs
 	@$(PY) -m pytest -m slow $(ARGS)
 
-oracles: ## compare with torch, transformers and others, in .venv-oracles (about 1.5 GB)
+oracles: ## compare with torch, transformers and others, in .venv-oracles (more than 1 GB)
 	@sh .ci/install oracles .venv-oracles
 	@.venv-oracles/bin/python tests/oracles.py
 
