@@ -39,7 +39,7 @@ def relative_positions(query_positions: ArrayLike, key_positions: ArrayLike) -> 
 
     References
     ----------
-    Shaw et al. (2018), "Self-Attention with Relative Position Representations", section 3.1, where
+    Shaw et al. (2018), "Self-Attention with Relative Position Representations", section 3.2, where
     the distance ``j - i`` of key j from query i chooses the representation.
 
     Examples
