@@ -353,11 +353,8 @@ def pair_frequencies(value: ArrayLike, size: int) -> NDArray[np.float64]:
 def rotated_output(array: NDArray, x: NDArray) -> NDArray[np.floating]:
     """Return ``array`` if it can take what ``x`` becomes: ``x`` itself, or memory apart from it."""
     array = output(array, x.shape)
-    same = (
-        array.__array_interface__["data"] == x.__array_interface__["data"]
-        and array.strides == x.strides
-        and array.dtype == x.dtype
-    )
-    if not same and np.shares_memory(array, x):
-        raise ValueError("out must be x itself or share no memory with it, got a part of x")
+    if array is not x and np.shares_memory(array, x):
+        first, second = array.__array_interface__, x.__array_interface__
+        if any(first[key] != second[key] for key in ("data", "strides", "typestr")):
+            raise ValueError("out must be x itself or share no memory with it, got a part of x")
     return array

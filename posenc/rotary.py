@@ -117,13 +117,14 @@ def _rotate_block(x: NDArray, turn: NDArray, layout: str, out: NDArray) -> None:
     first[...] = second[...] = turn.real
     first, second = pair_columns(sines, layout)
     first[...], second[...] = -turn.imag, turn.imag
-    cosines, sines = np.broadcast_to(cosines, x.shape), np.broadcast_to(sines, x.shape)
 
     # Leading axes are taken one by one as far as what is left is more than a block.
     taken = 0
     while taken < x.ndim - 2 and math.prod(x.shape[taken:]) > BLOCK_PAIRS // 2:
         taken += 1
-    for index in np.ndindex(x.shape[:taken]):
+    if taken:
+        cosines, sines = (np.broadcast_to(factors, x.shape) for factors in (cosines, sines))
+    for index in np.ndindex(x.shape[:taken]) if taken else [...]:
         partner = np.empty(x[index].shape, dtype)
         first, second = pair_columns(partner, layout)
         second[...], first[...] = pair_columns(x[index], layout)

@@ -12,6 +12,10 @@ from posenc import _validate as validate
 
 # A table is written in blocks of this many bytes, so that what is read again stays in the cache.
 BLOCK_BYTES = 2**19
+PAIR_TYPES = {
+    np.dtype(np.float32): np.dtype(np.complex64),
+    np.dtype(np.float64): np.dtype(np.complex128),
+}
 TWO_PI = Decimal("6.28318530717958647692528676655900576839433879875021164194988918461563281257")
 
 
@@ -332,12 +336,8 @@ def pair_columns(array: NDArray, layout: str) -> tuple[NDArray, NDArray]:
 
 def complex_pairs(array: NDArray, layout: str) -> NDArray[np.complexfloating] | None:
     """Return a view of the pairs of the last axis as complex numbers, or None if memory forbids."""
-    direct = (
-        layout == "interleaved"
-        and array.dtype in (np.float32, np.float64)
-        and array.strides[-1] == array.itemsize
-    )
-    return array.view(np.result_type(array.dtype, np.complex64)) if direct else None
+    pair = PAIR_TYPES.get(array.dtype) if layout == "interleaved" else None
+    return array.view(pair) if pair and array.strides[-1] == array.itemsize else None
 
 
 def _encode(
