@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posenc import _validate as validate
-from posenc.sinusoidal import complex_pairs, inverse_frequencies, pair_columns
+from posenc.sinusoidal import (
+    PAIR_TYPES,
+    complex_pairs,
+    inverse_frequencies,
+    pair_columns,
+    repeated_turns,
+)
 
 # Pairs are turned by so many angles at a time, so that these stay in the cache.
 BLOCK_PAIRS = 2**16
@@ -99,14 +105,15 @@ def _rotate(
     read, write = complex_pairs(x, layout), complex_pairs(out, layout)
     direct = read is not None and write is not None
     angles = math.prod(positions.shape[:-1]) * len(frequencies)
-    size = max(1, (BLOCK_PAIRS if direct else BLOCK_PAIRS // 4) // max(1, angles))
-    turns = _turns_of_blocks(positions, frequencies, size)
-    for begin, turn in zip(range(0, x.shape[-2], size), turns, strict=True):
+    size = max(1, BLOCK_PAIRS // max(1, angles))
+    begin = 0
+    for turn in _turns(positions, frequencies, size, PAIR_TYPES.get(x.dtype, np.dtype(complex))):
         rows = (..., slice(begin, begin + size), slice(None))
         if direct:
-            np.multiply(read[rows], turn.astype(read.dtype, copy=False), out=write[rows])
+            np.multiply(read[rows], turn, out=write[rows])
         else:
             _rotate_block(x[rows], turn, layout, out[rows])
+        begin += size
 
 
 def _rotate_block(x: NDArray, turn: NDArray, layout: str, out: NDArray) -> None:
@@ -120,39 +127,42 @@ def _rotate_block(x: NDArray, turn: NDArray, layout: str, out: NDArray) -> None:
 
     # Leading axes are taken one by one as far as what is left is more than a block.
     taken = 0
-    while taken < x.ndim - 2 and math.prod(x.shape[taken:]) > BLOCK_PAIRS // 2:
+    while taken < x.ndim - 2 and math.prod(x.shape[taken:]) > 2 * BLOCK_PAIRS:
         taken += 1
     if taken:
         cosines, sines = (np.broadcast_to(factors, x.shape) for factors in (cosines, sines))
+    product, partner = np.empty((2, *x.shape[taken:]), dtype)
+    first, second = pair_columns(partner, layout)
     for index in np.ndindex(x.shape[:taken]) if taken else [...]:
-        partner = np.empty(x[index].shape, dtype)
-        first, second = pair_columns(partner, layout)
         second[...], first[...] = pair_columns(x[index], layout)
-        partner *= sines[index]
-        np.add(x[index] * cosines[index], partner, out=out[index], casting="same_kind")
+        np.multiply(partner, sines[index], out=partner)
+        np.multiply(x[index], cosines[index], out=product)
+        np.add(product, partner, out=out[index], casting="same_kind")
 
 
-def _turns_of_blocks(
-    positions: NDArray, frequencies: NDArray, size: int
-) -> Iterator[NDArray[np.complex128]]:
-    """Yield exp(i position w) for blocks of positions.
+def _turns(
+    positions: NDArray, frequencies: NDArray, size: int, dtype: np.dtype
+) -> Iterator[NDArray[np.complexfloating]]:
+    """Yield exp(i position w) for ``size`` positions at a time.
 
-    Where positions go in equal steps, only the first block is built, by doubling: every other
-    one is that block, turned as a whole.
+    Where positions go in equal steps, the first block is built by doubling, and every other one
+    is that block, turned as a whole.
     """
     length = positions.shape[-1]
     if length > size and positions.ndim == 1:
         step = positions[1] - positions[0]
         if np.array_equal(positions, positions[0] + step * np.arange(length)):
-            near = np.ones((1, len(frequencies)), complex)
-            while len(near) < size:
-                near = np.concatenate([near, near * _turn(len(near) * step, frequencies)])
+            powers = range(max(1, (size - 1).bit_length()))
+            near = repeated_turns([_turn(2**power * step, frequencies) for power in powers], size)
+            block = np.empty(near.shape, dtype)
             for begin in range(0, length, size):
                 rows = min(size, length - begin)
-                yield _turn(positions[begin], frequencies) * near[:rows]
+                turn = _turn(positions[begin], frequencies)
+                yield np.multiply(turn, near[:rows], out=block[:rows])
             return
     for begin in range(0, length, size):
-        yield _turn(positions[..., begin : begin + size], frequencies)
+        turn = _turn(positions[..., begin : begin + size], frequencies)
+        yield turn.astype(dtype, copy=False)
 
 
 def _turn(positions: NDArray, frequencies: NDArray) -> NDArray[np.complex128]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from posenc import _validate as validate
 
 # A table is written in blocks of this many bytes, so that what is read again stays in the cache.
-BLOCK_BYTES = 2**19
+BLOCK_BYTES = 2**20
 PAIR_TYPES = {
     np.dtype(np.float32): np.dtype(np.complex64),
     np.dtype(np.float64): np.dtype(np.complex128),
@@ -52,7 +52,7 @@ def inverse_frequencies(d_model: int, *, base: float = 10_000.0) -> NDArray[np.f
     """
     d_model = validate.even_size(d_model)
     base = validate.positive(base, "base")
-    return base ** (-np.arange(0, d_model, 2) / d_model)
+    return base ** (np.arange(0, -d_model, -2) / d_model)
 
 
 def wavelengths(d_model: int, *, base: float = 10_000.0) -> NDArray[np.float64]:
@@ -251,37 +251,31 @@ def sinusoidal_table(
     # Beyond 2**53, float64 no longer tells neighbouring positions apart.
     start = validate.integer(start, "start", minimum=-(2**53), maximum=2**53 - length)
 
-    single = out.dtype == np.float32
-    first, doublings = _shifts(
-        start, length, d_model, base, np.float64 if single else np.longdouble
-    )
-    pair = np.dtype(np.complex64 if single else np.complex128)
-    near = np.ones((1, d_model // 2), complex)
-    for shift in doublings:
-        if 2 * len(near) > length or 2 * near.size * pair.itemsize > BLOCK_BYTES:
-            break
-        near = np.concatenate([near, near * shift])
-    near = near.astype(pair)
-
+    pair = PAIR_TYPES.get(out.dtype, np.dtype(complex))
+    real = np.float64 if out.dtype == np.float32 else np.longdouble
+    first, shifts = _first_and_shifts(start, length, d_model, base, real)
+    count = max(1, BLOCK_BYTES // (first.size * pair.itemsize))
+    near = repeated_turns(shifts, min(length, 2 ** (count.bit_length() - 1))).astype(pair)
     pairs = complex_pairs(out, layout)
     block = np.empty_like(near) if pairs is None else None
 
-    def fill(rows: slice, first: NDArray) -> None:
-        count = rows.stop - rows.start
-        if count > len(near):
-            power = (count - 1).bit_length() - 1
-            middle = rows.start + 2**power
-            fill(slice(rows.start, middle), first)
-            fill(slice(middle, rows.stop), first * doublings[power])
+    def fill(begin: int, end: int, encoding: NDArray) -> None:
+        """Write rows begin to end, of which ``encoding`` is the first."""
+        rows = end - begin
+        if rows > len(near):
+            power = (rows - 1).bit_length() - 1
+            middle = begin + 2**power
+            fill(begin, middle, encoding)
+            fill(middle, end, encoding * shifts[power])
         elif pairs is not None:
-            np.multiply(first.astype(pair), near[:count], out=pairs[rows])
+            np.multiply(encoding.astype(pair), near[:rows], out=pairs[begin:end])
         else:
-            turned = np.multiply(first.astype(pair), near[:count], out=block[:count])
-            sines, cosines = pair_columns(out[rows], layout)
+            turned = np.multiply(encoding.astype(pair), near[:rows], out=block[:rows])
+            sines, cosines = pair_columns(out[begin:end], layout)
             sines[...], cosines[...] = turned.real, turned.imag
 
     if length:
-        fill(slice(0, length), first)
+        fill(0, length, first)
     return out
 
 
@@ -340,6 +334,16 @@ def complex_pairs(array: NDArray, layout: str) -> NDArray[np.complexfloating] | 
     return array.view(pair) if pair and array.strides[-1] == array.itemsize else None
 
 
+def repeated_turns(doublings: list[NDArray], count: int) -> NDArray[np.complex128]:
+    """Return the turns by 0, 1, 2 .. count - 1 steps, given those by 1, 2, 4 .. steps."""
+    turns = np.empty((count, *doublings[0].shape), complex)
+    turns[:1] = 1
+    for power, doubling in enumerate(doublings):
+        rows = turns[2**power : 2 ** (power + 1)]
+        np.multiply(turns[: len(rows)], doubling, out=rows)
+    return turns
+
+
 def _encode(
     positions: ArrayLike, frequencies: NDArray, layout: str, dtype: DTypeLike
 ) -> NDArray[np.floating]:
@@ -355,31 +359,34 @@ def _encode(
     return encoding
 
 
-def _shifts(
+def _first_and_shifts(
     start: int, length: int, d_model: int, base: float, real: type
 ) -> tuple[NDArray, list[NDArray]]:
-    """Return the pairs of position ``start``, and exp(-i k w) for k = 1, 2, 4, ... below length.
+    """Return the pairs of position ``start``, and exp(-i k w) for k = 1, 2, 4 .. below length.
 
-    Angles are kept as turns, whole numbers of 2**-192 turn: reducing them is dropping whole turns,
-    which is exact, so that late rows are as right as early ones.
+    Angles are whole numbers of 2**-192 turn. To reduce them is to drop whole turns, which is
+    exact, so that late rows are as right as early ones.
     """
     with localcontext(prec=100):
-        step = int(Decimal(base) ** (Decimal(-2) / d_model) * 2**192)
-        turn = int(2**192 / TWO_PI)
-    turns = list(accumulate(range(d_model // 2 - 1), lambda t, _: t * step >> 192, initial=turn))
+        ratio = int(Decimal(base) ** (Decimal(-2) / d_model) * 2**192)
+        fastest = int(2**192 / TWO_PI)
+    angles = list(
+        accumulate(range(d_model // 2 - 1), lambda w, _: w * ratio >> 192, initial=fastest)
+    )
 
-    def word(bits: int, multiple: int = 1) -> NDArray[np.uint64]:
-        return np.array([multiple * t >> bits & 2**64 - 1 for t in turns], np.uint64)
+    def digits(shift: int, multiple: int = 1) -> NDArray[np.uint64]:
+        return np.array([multiple * w >> shift & 2**64 - 1 for w in angles], np.uint64)
 
-    def circle(fractions: NDArray[np.uint64]) -> NDArray[np.complex128]:
+    def turn(fractions: NDArray[np.uint64]) -> NDArray[np.complex128]:
         radians = fractions.view(np.int64) * (np.arctan(real(1)) / 2**61)
-        numbers = np.empty(fractions.shape, complex)
-        numbers.real, numbers.imag = np.cos(radians), -np.sin(radians)
-        return numbers
+        turned = np.empty(fractions.shape, complex)
+        turned.real, turned.imag = np.cos(radians), -np.sin(radians)
+        return turned
 
-    high, low = word(128), word(64)
-    doublings = []
-    for _ in range((length - 1).bit_length() if length else 0):
-        doublings.append(circle(high))
+    high, low = digits(128), digits(64)
+    shifts = []
+    for _ in range(max(1, (length - 1).bit_length())):
+        shifts.append(turn(high))
         high, low = high << 1 | low >> 63, low << 1
-    return 1j * circle(word(128, start)), doublings
+    # sin + i cos is i exp(-i angle).
+    return 1j * turn(digits(128, start)), shifts

@@ -29,7 +29,7 @@ ORDER = [
 ]
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
 # Helpers that chapters share, which are no part of the interface.
-SHARED = {"complex_pairs", "pair_columns"}
+SHARED = {"complex_pairs", "pair_columns", "repeated_turns"}
 
 
 def modules_after(statement):

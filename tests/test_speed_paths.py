@@ -134,7 +134,7 @@ def peak(call):
 def test_a_table_needs_no_memory_beyond_a_few_blocks(length, d, dtype, layout):
     out = np.empty((length, d), dtype)
     needed = peak(lambda: posenc.sinusoidal_table(length, d, layout=layout, out=out))
-    assert needed < 8 * sinusoidal.BLOCK_BYTES < out.nbytes / 8
+    assert needed < 6 * sinusoidal.BLOCK_BYTES < out.nbytes / 8
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -143,7 +143,7 @@ def test_rope_needs_no_memory_beyond_a_few_blocks(dtype, layout):
     x = np.ones((1, 16, 4096, 128), dtype)
     out = np.empty_like(x)
     needed = peak(lambda: posenc.rope(x, np.arange(4096), layout=layout, out=out))
-    assert needed < 16 * rotary.BLOCK_PAIRS * 5
+    assert needed < 16 * rotary.BLOCK_PAIRS * 7
 
 
 def slow_rope(x, positions, frequencies, layout):
