@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 
 import numpy as np
@@ -72,7 +73,7 @@ def scalar(value: float, name: str) -> float:
         number = float(value)
     except OverflowError:
         number = np.inf
-    if not np.isfinite(number):
+    if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
     return number
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from posenc import _validate as validate
 from posenc.sinusoidal import (
@@ -92,9 +92,12 @@ def rope(
         frequencies = validate.pair_frequencies(frequencies, width)
     out = np.empty_like(x) if out is None else validate.rotated_output(out, x)
 
-    if out is not x and width < x.shape[-1]:
-        out[..., width:] = x[..., width:]
-    _rotate(x[..., :width], positions, frequencies, layout, out[..., :width])
+    if width == x.shape[-1]:
+        _rotate(x, positions, frequencies, layout, out)
+    else:
+        if out is not x:
+            out[..., width:] = x[..., width:]
+        _rotate(x[..., :width], positions, frequencies, layout, out[..., :width])
     return out
 
 
@@ -107,7 +110,7 @@ def _rotate(
     angles = math.prod(positions.shape[:-1]) * len(frequencies)
     size = max(1, BLOCK_PAIRS // max(1, angles))
     begin = 0
-    for turn in _turns(positions, frequencies, size, PAIR_TYPES.get(x.dtype, np.dtype(complex))):
+    for turn in _turns(positions, frequencies, size, PAIR_TYPES.get(x.dtype, complex)):
         rows = (..., slice(begin, begin + size), slice(None))
         if direct:
             np.multiply(read[rows], turn, out=write[rows])
@@ -141,7 +144,7 @@ def _rotate_block(x: NDArray, turn: NDArray, layout: str, out: NDArray) -> None:
 
 
 def _turns(
-    positions: NDArray, frequencies: NDArray, size: int, dtype: np.dtype
+    positions: NDArray, frequencies: NDArray, size: int, dtype: DTypeLike
 ) -> Iterator[NDArray[np.complexfloating]]:
     """Yield exp(i position w) for ``size`` positions at a time.
 
@@ -161,13 +164,14 @@ def _turns(
                 yield np.multiply(turn, near[:rows], out=block[:rows])
             return
     for begin in range(0, length, size):
-        turn = _turn(positions[..., begin : begin + size], frequencies)
-        yield turn.astype(dtype, copy=False)
+        yield _turn(positions[..., begin : begin + size], frequencies, dtype)
 
 
-def _turn(positions: NDArray, frequencies: NDArray) -> NDArray[np.complex128]:
+def _turn(
+    positions: NDArray, frequencies: NDArray, dtype: DTypeLike = complex
+) -> NDArray[np.complexfloating]:
     angles = positions[..., np.newaxis] * frequencies
-    turn = np.empty(angles.shape, complex)
+    turn = np.empty(angles.shape, dtype)
     turn.real, turn.imag = np.cos(angles), np.sin(angles)
     return turn
 
