@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -87,7 +88,7 @@ def rope(
     layout = validate.layout_name(layout)
     width = validate.rotary_size(rotary_dim, x.shape[-1])
     if frequencies is None:
-        frequencies = inverse_frequencies(width, base=base)
+        frequencies = _frequencies(width, validate.positive(base, "base"))
     else:
         frequencies = validate.pair_frequencies(frequencies, width)
     out = np.empty_like(x) if out is None else validate.rotated_output(out, x)
@@ -99,6 +100,12 @@ def rope(
             out[..., width:] = x[..., width:]
         _rotate(x[..., :width], positions, frequencies, layout, out[..., :width])
     return out
+
+
+@lru_cache(maxsize=32)
+def _frequencies(width: int, base: float) -> NDArray[np.float64]:
+    """Keep the frequencies of the last few sizes: a decode step is as short as computing them."""
+    return inverse_frequencies(width, base=base)
 
 
 def _rotate(
