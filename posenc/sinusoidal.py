@@ -259,23 +259,21 @@ def sinusoidal_table(
     pairs = complex_pairs(out, layout)
     block = np.empty_like(near) if pairs is None else None
 
-    def fill(begin: int, end: int, encoding: NDArray) -> None:
-        """Write rows begin to end, of which ``encoding`` is the first."""
+    # Runs of rows yet to write, each with the encoding of its first row.
+    runs = [(0, length, first)] if length else []
+    while runs:
+        begin, end, encoding = runs.pop()
         rows = end - begin
         if rows > len(near):
             power = (rows - 1).bit_length() - 1
             middle = begin + 2**power
-            fill(begin, middle, encoding)
-            fill(middle, end, encoding * shifts[power])
+            runs += [(middle, end, encoding * shifts[power]), (begin, middle, encoding)]
         elif pairs is not None:
             np.multiply(encoding.astype(pair), near[:rows], out=pairs[begin:end])
         else:
             turned = np.multiply(encoding.astype(pair), near[:rows], out=block[:rows])
             sines, cosines = pair_columns(out[begin:end], layout)
             sines[...], cosines[...] = turned.real, turned.imag
-
-    if length:
-        fill(0, length, first)
     return out
 
 

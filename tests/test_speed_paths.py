@@ -1,6 +1,8 @@
 """Fast paths against the slow formula: tables by turning, RoPE by blocks, in place, in part."""
 
+import gc
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -135,6 +137,19 @@ def test_a_table_needs_no_memory_beyond_a_few_blocks(length, d, dtype, layout):
     out = np.empty((length, d), dtype)
     needed = peak(lambda: posenc.sinusoidal_table(length, d, layout=layout, out=out))
     assert needed < 6 * sinusoidal.BLOCK_BYTES < out.nbytes / 8
+
+
+def test_results_are_freed_with_their_last_reference():
+    gc.disable()
+    try:
+        for make in (
+            lambda: posenc.sinusoidal_table(5000, 64),
+            lambda: posenc.rope(np.ones((5000, 64)), range(5000)),
+        ):
+            watched = weakref.ref(make())
+            assert watched() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
