@@ -6,7 +6,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo test test-all style clean install install-dev
+.PHONY: help course book exercises lab demo lab-full test test-all oracles bench style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ exercises: install ## generate exercises/ from solutions/
 lab: install ## open JupyterLab on the exercises
 	@$(PY) -m jupyter lab --LabApp.default_url=/lab/tree/exercises
 
+lab-full: install ## train the length lab's models in full, some minutes; the numbers go to _build/lab.json
+	@$(PY) -m posenc.lab
+
 demo: install ## grade a sample class of five
 	@$(PY) -m posenc.grading.cli demo
 
@@ -37,6 +40,13 @@ test: install-dev style ## style checks and tests, some minutes
 
 test-all: install-dev ## the slow proofs
 	@$(PY) -m pytest -m slow $(ARGS)
+
+oracles: ## compare with torch, transformers and others, in .venv-oracles (more than 1 GB)
+	@sh .ci/install oracles .venv-oracles
+	@.venv-oracles/bin/python tests/oracles.py
+
+bench: install ## measure speed against the memory floor, and against torch after make oracles; writes _build/bench.json
+	@$$(ls .venv-oracles/bin/python 2>/dev/null || echo $(PY)) tests/bench.py $(ARGS)
 
 style: install-dev
 	@$(PY) -m ruff format --check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 
 import numpy as np
@@ -72,7 +73,7 @@ def scalar(value: float, name: str) -> float:
         number = float(value)
     except OverflowError:
         number = np.inf
-    if not np.isfinite(number):
+    if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
     return number
 
@@ -175,11 +176,11 @@ def matrix(value: ArrayLike, name: str, *, square: bool = False) -> NDArray[np.f
     return array
 
 
-def pair_indices(value: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Return ``value`` as the indices of some of ``count`` pairs of dimensions."""
-    array = non_empty(integers(value, "pairs"), "pairs")
+def pair_indices(value: ArrayLike, count: int, name: str = "pairs") -> NDArray[np.int64]:
+    """Return ``value`` as the indices of some of ``count`` pairs of dimensions, or of others."""
+    array = non_empty(integers(value, name), name)
     if array.ndim != 1 or array.min() < 0 or array.max() >= count:
-        raise ValueError(f"pairs must be a list from 0..{count - 1}, got {array.tolist()}")
+        raise ValueError(f"{name} must be a list from 0..{count - 1}, got {array.tolist()}")
     return array.astype(np.int64)
 
 
@@ -220,9 +221,14 @@ def aligned_positions(
 
 def _rectangular(value: ArrayLike, name: str) -> NDArray:
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except ValueError:
         raise ValueError(f"{name} must be a rectangular array of numbers") from None
+    # NumPy rounds a list of integers to floats where some are below 2**63 and some are not.
+    if array.dtype == np.float64 and not hasattr(value, "dtype") and (abs(array) >= 2**63).any():
+        objects = np.asarray(value, dtype=object)
+        array = objects if all(_is_integer(item) for item in objects.flat) else array
+    return array
 
 
 def _numbers(value: ArrayLike, name: str) -> NDArray:
@@ -245,3 +251,111 @@ def _is_real(value: object) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim == 0 and value.dtype.kind in "iuf"
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def choice(value: object, known: tuple[str, ...], name: str) -> str:
+    """Return ``value`` if it is one of the ``known`` names."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+    return value
+
+
+def flag(value: object, name: str) -> bool:
+    """Return ``value`` if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def at_least(value: float, minimum: float, name: str) -> float:
+    """Return ``value`` as a finite float of at least ``minimum``."""
+    number = scalar(value, name)
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum:g}, got {number}")
+    return number
+
+
+def above(value: float, bound: float, name: str, reason: str) -> float:
+    """Return ``value`` as a finite float greater than ``bound``; ``reason`` says why it must be."""
+    number = scalar(value, name)
+    if number <= bound:
+        raise ValueError(f"{name} must be greater than {bound:g}, {reason}; got {number}")
+    return number
+
+
+def exact(value: ArrayLike, name: str) -> NDArray:
+    """Return integers as int64, or as Python's own where they are huge; other reals as float64."""
+    array = _rectangular(value, name)
+    huge = array.dtype.kind == "O" and all(_is_integer(item) for item in array.flat)
+    return (
+        int64_where_it_fits(array) if array.dtype.kind in "iu" or huge else real_array(array, name)
+    )
+
+
+def int64_where_it_fits(array: NDArray) -> NDArray:
+    """Return integers as int64 if sums and differences of two stay below 2**63, else as objects."""
+    fits = array.size == 0 or (array.min() >= -(2**62) and array.max() < 2**62)
+    return array.astype(np.int64 if fits else object)
+
+
+def options(method: str, values: dict, needed: dict, owners: dict) -> None:
+    """Raise if ``method`` lacks an option that it needs, or was given one of another method.
+
+    ``needed`` maps methods to names; ``owners`` maps names to their method and default.
+    """
+    for name in needed[method]:
+        if values[name] is None:
+            raise TypeError(f"method {method!r} needs {name}")
+    for name, (owner, default) in owners.items():
+        if owner != method and not np.array_equal(values[name], default):
+            raise ValueError(f"{name} belongs to method {owner!r}, got it with {method!r}")
+
+
+def at_least_one_axis(array: NDArray, name: str) -> NDArray:
+    """Return ``array`` unless it is a single number."""
+    if array.ndim == 0:
+        raise ValueError(f"{name} must have at least one axis, got a single number")
+    return array
+
+
+def multiple(value: int, of: int, name: str, reason: str) -> int:
+    """Return ``value`` if it is a multiple of ``of``; ``reason`` says why it must be."""
+    if value % of:
+        raise ValueError(f"{name} must be a multiple of {of}, {reason}; got {value}")
+    return value
+
+
+def positive_vector(value: ArrayLike, length: int, name: str) -> NDArray[np.float64]:
+    """Return ``value`` as ``length`` positive finite numbers."""
+    array = real_array(value, name)
+    same_shape(array.shape, (length,), name)
+    if (array <= 0).any():
+        raise ValueError(f"{name} must be positive, got {array.min()}")
+    return array
+
+
+def rotary_size(value: int | None, size: int) -> int:
+    """Return how many of ``size`` dimensions are rotated: all for None, else an even part."""
+    if value is None:
+        return even_size(size, "the last axis of x")
+    value = even_size(value, "rotary_dim")
+    if value > size:
+        raise ValueError(f"rotary_dim must be at most the {size} dimensions there are, got {value}")
+    return value
+
+
+def pair_frequencies(value: ArrayLike, size: int) -> NDArray[np.float64]:
+    """Return ``value`` as one finite float64 frequency for each pair of ``size`` dimensions."""
+    array = real_array(value, "frequencies")
+    same_shape(array.shape, (size // 2,), "frequencies")
+    return array
+
+
+def rotated_output(array: NDArray, x: NDArray) -> NDArray[np.floating]:
+    """Return ``array`` if it can take what ``x`` becomes: ``x`` itself, or memory apart from it."""
+    array = output(array, x.shape)
+    if array is not x and np.shares_memory(array, x):
+        first, second = array.__array_interface__, x.__array_interface__
+        if any(first[key] != second[key] for key in ("data", "strides", "typestr")):
+            raise ValueError("out must be x itself or share no memory with it, got a part of x")
+    return array

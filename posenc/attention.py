@@ -153,3 +153,76 @@ def equivariance_gap(
 
     permuted_first, permuted_last = output(x[permutation]), output(x.copy())
     return float(np.abs(permuted_first - permuted_last[permutation]).max())
+
+
+def additive_score_terms(
+    x: ArrayLike, position_vectors: ArrayLike, w_q: ArrayLike, w_k: ArrayLike
+) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
+    """Split the scores of embeddings to which positions were added into their four terms.
+
+    A query is ``(x_i + p_i) w_q`` and a key ``(x_j + p_j) w_k``, so that their product is a sum
+    of four: what meets what, what meets where, where meets what, and where meets where.
+
+    Parameters
+    ----------
+    x : (..., n, d_model) array_like
+        Token vectors before positions are added: the content.
+    position_vectors : (n, d_model) array_like
+        What is added to them, one row for each position; or a batch of such tables.
+    w_q, w_k : (d_model, d_k) array_like
+        Projections to queries and keys.
+
+    Returns
+    -------
+    content_content : (..., n, n) ndarray
+        Token i against token j, whatever their places.
+    content_position : (..., n, n) ndarray
+        Token i, as the query, against place j.
+    position_content : (..., n, n) ndarray
+        Place i, as the query, against token j.
+    position_position : (n, n) ndarray
+        Place i against place j, whatever the tokens; one for each table of a batch. Each term is
+        divided by ``sqrt(d_k)``, and the four add up to the scores of :func:`self_attention` on
+        ``x + position_vectors``.
+
+    Raises
+    ------
+    ValueError
+        If ``x``, the position vectors and the projections do not fit together.
+
+    References
+    ----------
+    Dai et al. (2019), "Transformer-XL", section 3.3, terms (a) to (d); Ke et al. (2021),
+    "Rethinking Positional Encoding in Language Pre-training" (TUPE), section 3.1.
+
+    Examples
+    --------
+    >>> x, places = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 2.0], [0.0, 3.0]])
+    >>> terms = additive_score_terms(x, places, np.eye(2), np.eye(2))
+    >>> [(term * np.sqrt(2)).round(6).tolist() for term in terms[:2]]
+    [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [2.0, 3.0]]]
+    >>> bool(np.allclose(np.sqrt(2) * sum(terms), (x + places) @ (x + places).T))
+    True
+    """
+    x = validate.tensor(x, "x", min_ndim=2)
+    position_vectors = validate.tensor(position_vectors, "position_vectors", min_ndim=2)
+    w_q, w_k = validate.tensor(w_q, "w_q", ndim=2), validate.tensor(w_k, "w_k", ndim=2)
+    for axis, what in ((-1, "last axis"), (-2, "number of rows")):
+        validate.same_axis(
+            position_vectors.shape[axis], x.shape[axis], f"{what} of position_vectors must be x's"
+        )
+    validate.leading_axes(x.shape, position_vectors.shape, "x and position_vectors")
+    for w, name in ((w_q, "w_q"), (w_k, "w_k")):
+        validate.same_axis(w.shape[-2], x.shape[-1], f"first axis of {name} must be d_model")
+    validate.same_axis(w_k.shape[-1], w_q.shape[-1], "last axis of w_k must be that of w_q")
+    scale = 1 / math.sqrt(validate.integer(w_k.shape[-1], "last axis of w_k", minimum=1))
+
+    def term(query_side: NDArray, key_side: NDArray) -> NDArray:
+        return (query_side @ w_q) @ np.swapaxes(key_side @ w_k, -1, -2) * scale
+
+    return (
+        term(x, x),
+        term(x, position_vectors),
+        term(position_vectors, x),
+        term(position_vectors, position_vectors),
+    )

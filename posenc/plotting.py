@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posenc import _validate as validate
+from posenc.bias import alibi_bias, alibi_slopes, t5_bucket
+from posenc.precision import distinct_positions
 from posenc.rotary import rope
 from posenc.rotation import position_kernel
 from posenc.sinusoidal import inverse_frequencies, sinusoidal_encoding, wavelengths
@@ -30,6 +32,8 @@ except ModuleNotFoundError as error:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINE_STYLES = ("-", "--", "-.", ":")
 DIVERGING, SEQUENTIAL = "RdBu_r", "Blues"
+# What a mask hides; no colour of a map is grey.
+HIDDEN = "#d9d9d9"
 
 # Inches; a phone shows a figure 345 pixels wide, so that 13 points are 9.7 pixels there.
 WIDTH = 6.4
@@ -672,6 +676,295 @@ def float32_error(d_model: int, positions: ArrayLike, *, base: float = 10_000.0)
     return figure
 
 
+def alibi_maps(n_heads: int, length: int, heads: Sequence[int]) -> Figure:
+    """Draw what ALiBi adds to the scores of chosen heads under a causal mask.
+
+    Parameters
+    ----------
+    n_heads : int
+        Number of heads.
+    length : int
+        Number of positions.
+    heads : sequence of int
+        Heads to show, from 0 to ``n_heads - 1``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One map for each head, all on one scale, with its slope above; keys after the query,
+        which the mask hides, are grey.
+
+    Raises
+    ------
+    ValueError
+        If a head does not exist, or there are fewer than two positions.
+
+    Examples
+    --------
+    >>> figure = alibi_maps(8, 16, [0, 7])
+    >>> [axes.texts[0].get_text().split()[-1] for axes in figure.axes[:2]]
+    ['1/2', '1/256']
+    """
+    slopes = alibi_slopes(n_heads)
+    positions = np.arange(validate.integer(length, "length", minimum=2))
+    heads = validate.pair_indices(heads, len(slopes), "heads")
+    hidden = positions > positions[:, np.newaxis]
+    biases = np.ma.masked_array(
+        alibi_bias(n_heads, positions, positions)[heads], np.stack([hidden] * len(heads))
+    )
+    titles = [f"head {head}\nslope {_fraction(slopes[head])}" for head in heads]
+    return _maps(
+        list(biases), titles, "key", "query", "added to the score", cmap=f"{SEQUENTIAL}_r", vmax=0
+    )
+
+
+def t5_staircase(
+    reach: int, *, bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128
+) -> Figure:
+    """Draw the bucket of every relative position, as T5 assigns them.
+
+    Parameters
+    ----------
+    reach : int
+        Largest distance to show.
+    bidirectional : bool, default True
+        Whether keys after the query have buckets of their own.
+    num_buckets, max_distance : int, default 32 and 128
+        As in :func:`posenc.t5_bucket`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A staircase over the relative positions ``-reach .. reach``.
+
+    Raises
+    ------
+    ValueError
+        If ``reach`` is below 1, or there are no such buckets.
+
+    Examples
+    --------
+    >>> stairs = t5_staircase(200).axes[0].lines[0]
+    >>> int(stairs.get_ydata().max())
+    31
+    """
+    reach = validate.integer(reach, "reach", minimum=1)
+    relative = np.arange(-reach, reach + 1)
+    buckets = t5_bucket(
+        relative,
+        bidirectional=bidirectional,
+        num_buckets=num_buckets,
+        max_distance=max_distance,
+    )
+    with _canvas(3.8) as (figure, axes):
+        axes.step(relative, buckets, where="mid", color=COLOURS[0])
+        axes.axvline(0, color="#444444", lw=1, ls=":")
+        axes.grid(axis="y")
+        _label(axes, "relative position (key − query)", "bucket", whole=False)
+    return figure
+
+
+def frequency_ratios(
+    frequencies: ArrayLike, scaled: Mapping[str, ArrayLike], *, ylabel: str = "scaled / trained"
+) -> Figure:
+    """Draw by how much methods of context extension slow down each pair.
+
+    Parameters
+    ----------
+    frequencies : (n,) array_like
+        Frequencies of training, in radians per position, all above zero.
+    scaled : mapping of str to (n,) array_like
+        Name of each method, and its frequencies.
+    ylabel : str, default 'scaled / trained'
+        What the ratio is.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One line for each method against the pair, on a logarithmic axis: 1 is left alone.
+
+    Raises
+    ------
+    ValueError
+        If a frequency is not above zero, or a method has another number of them.
+
+    Examples
+    --------
+    >>> from posenc import inverse_frequencies, scaled_frequencies
+    >>> trained = inverse_frequencies(64)
+    >>> methods = {name: scaled_frequencies(64, name, factor=4) for name in ("linear", "ntk")}
+    >>> [line.get_label() for line in frequency_ratios(trained, methods).axes[0].lines]
+    ['linear', 'ntk']
+    """
+    frequencies = validate.vector(frequencies, "frequencies")
+    validate.positive(frequencies.min(), "every frequency")
+    validate.integer(len(scaled), "number of methods", minimum=1)
+    ratios = {}
+    for name, values in scaled.items():
+        values = validate.vector(values, f"frequencies of {name!r}")
+        validate.same_shape(values.shape, frequencies.shape, f"frequencies of {name!r}")
+        validate.positive(values.min(), f"every frequency of {name!r}")
+        ratios[name] = values / frequencies
+    figure = _curves(np.arange(len(frequencies)), ratios, "pair", ylabel)
+    axes = figure.axes[0]
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(lambda ratio, _: _fraction(ratio))
+    return figure
+
+
+def length_curves(
+    lengths: Sequence[int],
+    accuracies: Mapping[str, ArrayLike],
+    *,
+    trained: int | None = None,
+    chance: float | None = None,
+) -> Figure:
+    """Draw the accuracy of models against the length of the sequences that they are tested on.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Lengths in tokens, at least 1.
+    accuracies : mapping of str to (n,) array_like
+        Name of each model, and its accuracy at each length, from 0 to 1.
+    trained : int, optional
+        Length of training, drawn as an upright line.
+    chance : float, optional
+        Accuracy of guessing, drawn as a level line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One line for each model, with a dot at each length, on a logarithmic axis.
+
+    Raises
+    ------
+    ValueError
+        If a model has another number of accuracies than there are lengths, or a length is
+        below 1.
+
+    Examples
+    --------
+    >>> figure = length_curves([32, 64], {"RoPE": [1.0, 0.9]}, trained=32, chance=1 / 16)
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['trained', 'chance']
+    """
+    whole = validate.vector(lengths, "lengths")
+    validate.at_least(whole.min(), 1, "every length")
+    validate.integer(len(accuracies), "number of models", minimum=1)
+    with _canvas(4.0) as (figure, axes):
+        for (name, values), drawn in zip(accuracies.items(), _series(len(accuracies)), strict=True):
+            values = validate.real_array(values, f"accuracies of {name!r}")
+            validate.same_shape(values.shape, whole.shape, f"accuracies of {name!r}")
+            axes.plot(whole, values, label=name, marker="o", **drawn)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(whole, [f"{length:g}" for length in whole])
+        axes.minorticks_off()
+        axes.set_ylim(-0.03, 1.06)
+        axes.grid()
+        if trained is not None:
+            trained = validate.at_least(trained, 1, "trained")
+            axes.axvline(trained, color="#444444", lw=1.5, ls=":")
+            axes.annotate("trained", (trained, 1.06), ha="center", va="bottom", fontsize=12)
+        if chance is not None:
+            chance = validate.at_least(chance, 0, "chance")
+            axes.axhline(chance, color="#444444", lw=1.5, ls=":")
+            axes.annotate("chance", (whole.min(), chance), va="bottom", fontsize=12)
+        _label(axes, "length (tokens)", "accuracy", whole=False)
+        figure.legend(
+            *axes.get_legend_handles_labels(), loc="outside right upper", handlelength=2.5
+        )
+    return figure
+
+
+def surviving_positions(
+    max_exponent: int, *, dtypes: Sequence[str] = ("bfloat16", "float16", "float32")
+) -> Figure:
+    """Draw the share of positions that stay apart when they are held in a number format.
+
+    Parameters
+    ----------
+    max_exponent : int
+        The last interval shown is ``2**max_exponent .. 2**(max_exponent + 1) - 1``; at most 24.
+    dtypes : sequence of str, default ('bfloat16', 'float16', 'float32')
+        Formats, as in :func:`posenc.distinct_positions`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One line for each format: distinct values over positions in each interval between
+        powers of two, both axes logarithmic. Beyond a format's range all positions are infinite,
+        so that they count as one.
+
+    Raises
+    ------
+    ValueError
+        If ``max_exponent`` is not in 1..24, a format is unknown, or there is none.
+
+    Examples
+    --------
+    >>> figure = surviving_positions(9)
+    >>> float(figure.axes[0].lines[0].get_ydata()[8]), 129 / 256
+    (0.50390625, 0.50390625)
+    """
+    exponents = np.arange(validate.integer(max_exponent, "max_exponent", minimum=1, maximum=24) + 1)
+    validate.integer(len(dtypes), "number of dtypes", minimum=1)
+    starts = 2**exponents
+    with _canvas(3.8) as (figure, axes):
+        for dtype, drawn in zip(dtypes, _series(len(dtypes)), strict=True):
+            shares = [distinct_positions(int(n), int(2 * n), dtype) / n for n in starts]
+            axes.loglog(starts, shares, label=dtype, marker="o", base=2, **drawn)
+        axes.yaxis.set_major_formatter(lambda share, _: _fraction(share))
+        axes.grid()
+        axes.legend(loc="lower left")
+        _label(axes, "n  (positions n to 2n − 1)", "share that stays distinct", whole=False)
+    return figure
+
+
+def score_term_maps(terms: Sequence[ArrayLike]) -> Figure:
+    """Draw the four terms of additive scores side by side.
+
+    Parameters
+    ----------
+    terms : sequence of four (n, n) array_like
+        What :func:`posenc.additive_score_terms` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Four maps on one scale; white is zero.
+
+    Raises
+    ------
+    ValueError
+        If there are not four square matrices of one size.
+
+    Examples
+    --------
+    >>> figure = score_term_maps(np.zeros((4, 5, 5)))
+    >>> [axes.texts[0].get_text() for axes in figure.axes[:4]]
+    ['content–content', 'content–position', 'position–content', 'position–position']
+    """
+    matrices = [validate.matrix(term, "each of terms", square=True) for term in terms]
+    validate.same_axis(len(matrices), 4, "number of terms")
+    for matrix in matrices:
+        validate.same_shape(matrix.shape, matrices[0].shape, "each of terms")
+    sides = ("content", "position")
+    titles = [f"{query}–{key}" for query in sides for key in sides]
+    largest = max(np.abs(matrix).max() for matrix in matrices) or 1.0
+    return _maps(
+        matrices,
+        titles,
+        "key",
+        "query",
+        "score",
+        ncols=2,
+        cmap=DIVERGING,
+        vmin=-largest,
+        vmax=largest,
+    )
+
+
 @contextmanager
 def _canvas(height: float, **subplots: Any) -> Iterator[tuple[Figure, Any]]:
     """Make a figure in the book's style and give up pyplot's hold, which would show it twice."""
@@ -696,6 +989,40 @@ def _curves(offsets: NDArray, curves: Mapping[str, NDArray], xlabel: str, ylabel
         axes.grid()
         axes.legend()
         _label(axes, xlabel, ylabel, whole=False)
+    return figure
+
+
+def _maps(
+    matrices: Sequence[NDArray],
+    titles: Sequence[str],
+    xlabel: str,
+    ylabel: str,
+    label: str,
+    *,
+    ncols: int | None = None,
+    **options: Any,
+) -> Figure:
+    """Draw matrices on one scale, each with its title, beside one colour bar."""
+    ncols = ncols or len(matrices)
+    nrows = -(-len(matrices) // ncols)
+    options = {"vmin": min(matrix.min() for matrix in matrices), **options}
+    lines = 1 + titles[0].count("\n")
+    height = nrows * (0.25 * lines + 0.75 * WIDTH / ncols) + 0.7
+    with _canvas(height, nrows=nrows, ncols=ncols, squeeze=False) as (figure, grid):
+        for axes, matrix, title in zip(grid.flat, matrices, titles, strict=True):
+            image = axes.imshow(matrix, **options)
+            axes.set_facecolor(HIDDEN)
+            axes.annotate(
+                title, (0.5, 1.03), xycoords="axes fraction", ha="center", va="bottom", fontsize=13
+            )
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_locator(MaxNLocator(3, integer=True))
+            axes.label_outer()
+        for axes in grid[-1]:
+            axes.set_xlabel(xlabel)
+        for axes in grid[:, 0]:
+            axes.set_ylabel(ylabel)
+        figure.colorbar(image, ax=grid, label=label)
     return figure
 
 
@@ -750,3 +1077,9 @@ def _series(count: int) -> list[dict[str, str]]:
 
 def _short(number: float) -> str:
     return f"{number:,.1f}" if number < 100 else f"{number:,.0f}"
+
+
+def _fraction(number: float) -> str:
+    """Write one over a whole number as such, any other number in digits."""
+    inverse = 1 / number
+    return f"1/{inverse:.0f}" if inverse > 1 and inverse == round(inverse) else f"{number:.3g}"

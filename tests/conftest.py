@@ -25,6 +25,12 @@ def load(path: str) -> ModuleType:
     return module
 
 
+def page_names(site: Path) -> list[str]:
+    """Return the addresses of the site's pages below its root."""
+    names = (path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    return sorted(name for name in names if not name.startswith("_"))
+
+
 def run_python(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a script from a folder that is not the project's; keep what it says."""
     return subprocess.run(

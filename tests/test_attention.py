@@ -235,3 +235,57 @@ def test_a_function_that_changes_its_input_changes_nothing_outside():
 
     assert posenc.equivariance_gap(function, x, [1, 2, 0]) == 0.0
     np.testing.assert_array_equal(x, np.arange(6.0).reshape(3, 2))
+
+
+@given(st.integers(1, 3), st.integers(1, 5), st.booleans(), seeds)
+@properties
+def test_four_terms_add_up_to_the_scores_of_attention(batch, length, own_places, seed):
+    rng = np.random.default_rng(seed)
+    x, (w_q, w_k, w_v) = rng.standard_normal((batch, length, 4)), projections(rng)
+    places = rng.standard_normal((batch, length, 4) if own_places else (length, 4))
+    before = x.copy(), places.copy()
+    terms = posenc.additive_score_terms(x, places, w_q, w_k)
+    _, weights = posenc.self_attention(x + places, w_q, w_k, w_v)
+    np.testing.assert_allclose(posenc.softmax(sum(terms)), weights, atol=1e-12)
+    for array, copy in zip((x, places), before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_each_of_the_four_terms_sees_its_own_two_sides():
+    rng = np.random.default_rng(4)
+    x, places = rng.standard_normal((2, 5, 4))
+    w_q, w_k, _ = projections(rng)
+    terms = posenc.additive_score_terms(x, places, w_q, w_k)
+    sides = [(x, x), (x, places), (places, x), (places, places)]
+    for term, (asking, asked) in zip(terms, sides, strict=True):
+        for i in range(5):
+            for j in range(5):
+                expected = sum((asking[i] @ w_q)[c] * (asked[j] @ w_k)[c] for c in range(3))
+                assert term[i, j] == pytest.approx(expected / math.sqrt(3), abs=1e-13)
+    other = posenc.additive_score_terms(rng.standard_normal((5, 4)), places, w_q, w_k)
+    np.testing.assert_array_equal(other[3], terms[3])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_four_terms_keep_the_dtype(dtype):
+    x = np.random.default_rng(5).standard_normal((3, 4)).astype(dtype)
+    terms = posenc.additive_score_terms(x, x, *[np.eye(4, dtype=dtype)] * 2)
+    assert {term.dtype for term in terms} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((5,), (5, 4), (4, 3), (4, 3)), "x must have at least 2 axes"),
+        (((5, 4), (1, 4), (4, 3), (4, 3)), "number of rows of position_vectors.*expected 5, got 1"),
+        (((5, 4), (6, 4), (4, 3), (4, 3)), "number of rows of position_vectors.*expected 5, got 6"),
+        (((5, 4), (5, 2), (4, 3), (4, 3)), "last axis of position_vectors.*expected 4, got 2"),
+        (((2, 5, 4), (3, 5, 4), (4, 3), (4, 3)), "leading axes of x and position_vectors"),
+        (((5, 4), (5, 4), (2, 3), (4, 3)), "first axis of w_q must be d_model: expected 4, got 2"),
+        (((5, 4), (5, 4), (4, 3), (4, 2)), "last axis of w_k must be that of w_q"),
+        (((5, 4), (5, 4), (4, 0), (4, 0)), "last axis of w_k must be at least 1"),
+    ],
+)
+def test_four_terms_of_arrays_that_do_not_fit_are_refused(shapes, message):
+    with pytest.raises(ValueError, match=message):
+        posenc.additive_score_terms(*[np.ones(shape) for shape in shapes])

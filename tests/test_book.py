@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from conftest import ROOT, load, run_python
+from conftest import ROOT, load, page_names, run_python
 
 import posenc
 from posenc.exercises import ASSIGNMENTS, SECTIONS, for_assignment
@@ -29,10 +29,10 @@ WHEEL = f"posenc-{posenc.__version__}-py3-none-any.whl"
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, BeautifulSoup]:
-    """Every page of the site by its file name."""
+    """Every page of the site by its address below the root."""
     return {
-        path.name: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        for path in sorted(site.glob("*.html"))
+        name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser")
+        for name in page_names(site)
     }
 
 
@@ -43,9 +43,30 @@ def chapters(pages: dict[str, BeautifulSoup]) -> dict[str, BeautifulSoup]:
 
 
 def test_every_source_page_is_in_the_site(site: Path):
-    sources = {path.stem for path in (ROOT / "book").glob("*.md")}
-    built = {path.stem for path in site.glob("*.html")}
+    book = ROOT / "book"
+    sources = {path.relative_to(book).with_suffix("").as_posix() for path in book.rglob("*.md")}
+    built = {name.removesuffix(".html") for name in page_names(site)}
     assert built == sources | {"search"}
+
+
+def test_every_public_function_has_its_entry_in_the_reference(pages):
+    reference = {n: page for n, page in pages.items() if n.startswith("reference/")}
+    public = [f"posenc.{name}" for name in posenc.__all__]
+    for name in [*public, "posenc.grading.check", "posenc.plotting.encoding_heatmap"]:
+        places = [page for page, soup in reference.items() if soup.find("dt", id=name)]
+        assert len(places) == 1, f"{name} is described on {places}"
+    for path in (ROOT / "posenc").glob("[!_]*.py"):
+        assert f"reference/{path.stem}.html" in reference, f"{path.stem} has no reference page"
+
+
+def test_the_reference_shows_signatures_sections_and_plain_quotes(pages):
+    entry = pages["reference/rotary.html"].find("dt", id="posenc.rope").parent
+    text = entry.get_text()
+    assert "posenc.rope(" in entry.dt.get_text()
+    for section in ("Parameters:", "Returns:", "Raises:", "References", "Examples"):
+        assert section in text
+    assert "{'interleaved', 'half'}" in text
+    assert "(..., seq_len, d)" in text
 
 
 def test_every_link_image_and_download_leads_somewhere(site, pages):

@@ -16,6 +16,7 @@ from numpydoc.validate import validate
 
 import posenc
 import posenc.grading
+import posenc.lab
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "posenc"
@@ -24,11 +25,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 # The design: a module imports only modules before it, and _validate.
 ORDER = [
     *["_validate", "attention", "sinusoidal", "rotation", "learned", "rotary"],
-    *["bias", "scaling", "plotting"],
+    *["bias", "scaling", "precision", "lab", "plotting"],
 ]
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
 # Helpers that chapters share, which are no part of the interface.
-SHARED = {"pair_columns"}
+SHARED = {"complex_pairs", "pair_columns", "repeated_turns"}
 
 
 def modules_after(statement):
@@ -46,7 +47,7 @@ def modules_after(statement):
 @pytest.mark.parametrize(
     ("statement", "alien"),
     [
-        ("import posenc", {"posenc.exercises", "posenc.grading", "posenc.plotting"}),
+        ("import posenc", {"posenc.exercises", "posenc.grading", "posenc.lab", "posenc.plotting"}),
         ("from posenc.grading import check, grade", {"posenc.plotting"}),
     ],
 )
@@ -99,7 +100,7 @@ def test_plotting_alone_imports_matplotlib():
 
 def test_interface_is_sorted_and_complete():
     assert posenc.__all__ == sorted(posenc.__all__)
-    chapters = [name for name in MODULES if name not in ("_validate", "plotting")]
+    chapters = [name for name in MODULES if name not in ("_validate", "lab", "plotting")]
     public = {
         name
         for chapter in chapters
@@ -115,11 +116,18 @@ def test_interface_is_sorted_and_complete():
 
 
 def documented():
-    for name in posenc.__all__:
-        yield f"posenc.{name}"
-        value = getattr(posenc, name)
-        if inspect.isclass(value):
-            yield from (f"posenc.{name}.{method}" for method in vars(value) if method[0] != "_")
+    # The lab is imported by name, as posenc.lab.
+    inside = {
+        name: value
+        for name, value in vars(posenc.lab).items()
+        if name[0] != "_" and getattr(value, "__module__", "") == "posenc.lab"
+    }
+    exported = {name: getattr(posenc, name) for name in posenc.__all__}
+    for where, members in (("posenc", exported), ("posenc.lab", inside)):
+        for name, value in members.items():
+            yield f"{where}.{name}"
+            if inspect.isclass(value):
+                yield from (f"{where}.{name}.{own}" for own in vars(value) if own[0] != "_")
     yield from (f"posenc.grading.{name}" for name in ("check", "grade"))
 
 

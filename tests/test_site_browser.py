@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import page_names
 
 SIZES = {"laptop": (1280, 900), "phone": (375, 812)}
 
@@ -51,18 +52,18 @@ def test_every_page_is_quiet_and_whole(site: Path, address: str, browser, size, 
         ),
     )
     formulas = 0
-    for path in sorted(site.glob("*.html")):
-        page.goto(f"{address}/{path.name}", wait_until="networkidle")
+    for name in page_names(site):
+        page.goto(f"{address}/{name}", wait_until="networkidle")
         assert page.evaluate("document.documentElement.dataset.theme") == scheme
         if invisible := page.evaluate(INVISIBLE):
-            faults.append(f"{path.name}: formulas without a size: {invisible}")
+            faults.append(f"{name}: formulas without a size: {invisible}")
         formulas += page.locator("math").count()
         wide, window = page.evaluate(WIDTH)
         if wide > window:
-            faults.append(f"{path.name} is {wide} pixels wide in a window of {window}")
+            faults.append(f"{name} is {wide} pixels wide in a window of {window}")
         searches = page.evaluate(VISIBLE_SEARCHES)
         if searches != 1:
-            faults.append(f"{path.name} shows {searches} search boxes")
+            faults.append(f"{name} shows {searches} search boxes")
     page.close()
     assert not faults
     assert formulas > 50
