@@ -55,7 +55,7 @@ style: install-dev
 
 clean: ## remove what was built; never touches submissions, feedback or a gradebook
 	@rm -rf _build .pytest_cache .ruff_cache .hypothesis
-	@find . -name __pycache__ -not -path './.venv/*' -type d -prune -exec rm -rf {} +
+	@find posenc book tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "Removed _build and caches. Submissions, feedback and the gradebook are untouched; so is .venv."
 
 install:

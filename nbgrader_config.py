@@ -10,6 +10,8 @@ except ModuleNotFoundError as error:
     raise SystemExit(f'{error.name} is not installed; run: pip install -e ".[class]"') from None
 
 ROOT = Path(__file__).resolve().parent
+# Those whose first word is the name of an assignment.
+COMMANDS = {"autograde", "collect", "generate_assignment", "generate_feedback", "release_assignment"}
 
 # nbgrader starts alembic by its name, which fails where the environment is not activated.
 SCRIPTS = str(Path(sys.executable).parent)
@@ -33,6 +35,13 @@ c.GenerateAssignment.exporter_class = "posenc.grading.nbgrader_plugin.ReleaseExp
 c.Autograde.exporter_class = "posenc.grading.nbgrader_plugin.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = nbgrader_plugin.SANITIZE_PREPROCESSORS
 c.Autograde.autograde_preprocessors = nbgrader_plugin.AUTOGRADE_PREPROCESSORS
+
+# nbgrader itself says only that nothing matched.
+if len(sys.argv) > 2 and sys.argv[1] in COMMANDS and not sys.argv[2].startswith("-"):
+    try:
+        assignments.known([sys.argv[2]])
+    except ValueError as error:
+        print(f"posenc: {error}", file=sys.stderr)
 
 try:
     assignments.refresh_source(ROOT)

@@ -63,9 +63,6 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new), "utf-8")
 
 
-# --- What is generated -----------------------------------------------------------------------
-
-
 def test_exercises_are_what_the_solutions_generate():
     generated = assignments.student_notebooks(ROOT, tuple(ASSIGNMENTS))
     for name, content in generated.items():
@@ -159,9 +156,6 @@ sys.modules["posenc.grading"] = None
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-# --- Stubs and solutions ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 def test_stubs_agree_with_the_reference(exercise):
     stub = functions(exercise.assignment, assignments.RELEASE)[exercise.name]
@@ -223,9 +217,6 @@ def test_solutions_run_from_top_to_bottom_and_earn_full_marks(name, monkeypatch)
             name = cell.id.removeprefix("check-")
             points = EXERCISES[name].points
             assert outputs[0].data["text/plain"].startswith(f"{name}: {points:g} of {points:g} ")
-
-
-# --- The command -----------------------------------------------------------------------------
 
 
 def test_a_notebook_that_is_missing_or_stale_is_written_and_check_says_which(course, capsys):

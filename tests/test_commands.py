@@ -90,8 +90,11 @@ def test_clean_keeps_a_class(project):
         "feedback/ada/02-sinusoidal/02-sinusoidal.html",
         "exercises/02-sinusoidal/02-sinusoidal.ipynb",
         "gradebook.db",
+        "submitted/ada/02-sinusoidal/__pycache__/helper.pyc",
+        ".venv-oracles/lib/__pycache__/x.pyc",
     ]
-    removed = ["_build/html/index.html", "posenc/__pycache__/x.pyc"]
+    removed = ["_build/html/index.html", "posenc/__pycache__/x.pyc", "book/_ext/__pycache__/x.pyc"]
+    (project / "tests").mkdir()
     for name in kept + removed:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ import pytest
 
 import posenc
 from posenc.exercises import EXERCISES
-from posenc.grading import _check, _judge, check, grade
+from posenc.grading import _check, _guard, _judge, check, grade
 from posenc.grading._guard import Guard
 
 ROOT = Path(__file__).parents[1]
@@ -177,6 +177,10 @@ def test_not_run_yet_and_not_a_function():
 def test_unknown_name():
     with pytest.raises(ValueError, match="no exercise is called 'softmx'; did you mean softmax"):
         check("softmx")
+    with pytest.raises(
+        ValueError, match=r"no exercise is called '\?'; there are rotation_matrix, "
+    ):
+        check("?")
 
 
 def test_too_slow_is_said_in_time_and_hides_nothing_else():
@@ -221,6 +225,14 @@ def inverse_frequencies(d_model, *, base=10_000.0):
     report = notebook(source, "check('inverse_frequencies')")
     assert report.points == 0
     assert "calls the reference" in report.text
+
+
+def test_every_module_of_answers_belongs_to_a_chapter():
+    modules = {path.stem for path in (ROOT / "posenc").glob("[!_]*.py")} - {"plotting"}
+    assert modules == {name for names in _guard.CHAPTER_MODULES.values() for name in names}
+    for exercise in EXERCISES.values():
+        files, _ = _guard._answers(exercise)
+        assert exercise.reference.__code__.co_filename in files
 
 
 def test_functions_of_earlier_chapters_may_be_used():

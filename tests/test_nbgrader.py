@@ -73,9 +73,6 @@ def graded(sample, tmp_path):
     return shutil.copytree(sample[0], tmp_path / "course")
 
 
-# --- The sample class ------------------------------------------------------------------------
-
-
 def test_everybody_gets_exactly_the_points_expected(sample):
     folder, said = sample
     earned = demo.points(folder)
@@ -144,9 +141,6 @@ def test_ctrl_c_ends_quietly(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     assert process.stdout.read() == "stopped\n"
     assert process.wait() == 130
-
-
-# --- Stock commands --------------------------------------------------------------------------
 
 
 def test_a_fresh_clone_generates_an_assignment_into_the_database_named(tmp_path):
@@ -248,3 +242,10 @@ def test_a_cell_that_never_ends_or_ends_python_costs_its_own_task_alone(graded):
         assert [words in output.evalue for output in errors if output.output_type == "error"] == [
             True
         ]
+
+
+def test_an_unknown_assignment_is_one_sentence_with_the_known_ones(graded):
+    done = nbgrader(graded, "autograde", "02-sinus")
+    assert done.returncode != 0
+    said = done.stdout + (done.stderr or "")
+    assert "posenc: no assignment is called '02-sinus'; there are 00-start, " in said

@@ -85,19 +85,40 @@ __all__ = [
 def get(name: str) -> Exercise:
     """Return the exercise of this name.
 
+    Parameters
+    ----------
+    name : str
+        Name of a graded function.
+
+    Returns
+    -------
+    Exercise
+        Its criteria, misconceptions and variants.
+
     Raises
     ------
     ValueError
         If there is none; the message names the nearest, or all.
     """
     if name not in EXERCISES:
-        near = get_close_matches(name, EXERCISES) or list(EXERCISES)
-        raise ValueError(f"no exercise is called {name!r}; did you mean {', '.join(near)}?")
+        near = get_close_matches(name, EXERCISES)
+        known = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
+        raise ValueError(f"no exercise is called {name!r}; {known}")
     return EXERCISES[name]
 
 
 def for_assignment(name: str) -> tuple[Exercise, ...]:
     """Return the exercises of one assignment, in the order of its notebook.
+
+    Parameters
+    ----------
+    name : str
+        Name of an assignment, such as "02-sinusoidal".
+
+    Returns
+    -------
+    tuple of Exercise
+        At least one.
 
     Raises
     ------

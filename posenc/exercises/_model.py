@@ -22,7 +22,13 @@ def draw_base(rng: np.random.Generator) -> float:
 
 
 class Failure(Exception):  # noqa: N818 - a finding about the student's work, not an error of ours
-    """What is wrong with a candidate, in lines that a student reads."""
+    """What is wrong with a candidate, in lines that a student reads.
+
+    Parameters
+    ----------
+    *lines : str
+        Sentences or parts of sentences, ASCII only.
+    """
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -37,7 +43,15 @@ def require(condition: object, *lines: str) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """The arguments of one call."""
+    """The arguments of one call.
+
+    Parameters
+    ----------
+    args : tuple
+        Positional arguments.
+    kwargs : dict, optional
+        Keyword arguments.
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -52,9 +66,21 @@ def case(*args: Any, **kwargs: Any) -> Case:
 class Criterion:
     """One thing that earns points, on cases that everybody sees and on cases drawn when graded.
 
-    ``kind`` is "value" (equal to the reference), "property" (``test`` holds), "refusal" (a
-    ValueError or IndexError) or "unchanged" (arguments are left as they were).
-    ``visible`` makes its cases anew at each call, so that nobody can change a shared array.
+    Parameters
+    ----------
+    name : str
+        Completes "Not right yet: ..." in a report.
+    points : float
+        What it earns, in steps of 0.5.
+    kind : {'value', 'property', 'refusal', 'unchanged'}
+        Equal to the reference; ``test`` holds; a ValueError or IndexError; arguments are left as
+        they were.
+    visible : callable
+        Makes the visible cases anew at each call, so that nobody can change a shared array.
+    drawn : callable
+        Draws cases from a generator.
+    test : callable, optional
+        Raises :class:`Failure` where a property does not hold.
     """
 
     name: str
@@ -104,7 +130,19 @@ def leaves_unchanged(
 
 @dataclass(frozen=True)
 class Misconception:
-    """A wrong idea as an executable implementation that differs from a right one by that idea."""
+    """A wrong idea as an executable implementation that differs from a right one by that idea.
+
+    Parameters
+    ----------
+    name : str
+        What reports call it.
+    function : callable
+        The wrong implementation.
+    explanation : str
+        Completes "Recognised: name - ...", without a final period.
+    section : str
+        Label of the book's section to read.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -129,10 +167,26 @@ class Misconceptions(list[Misconception]):
 class Exercise:
     """One graded function: everything that the notebook, the book and the grader know of it.
 
-    ``reference`` holds the right values, ``section`` is the label of the book's section to read,
-    ``difficulty`` and ``importance`` go from 1 to 5, ``minutes`` is a range such as "5-10".
-    Values are right within ``atol + rtol * |expected|``. ``variants`` are other right
-    implementations, which the checks must accept.
+    Parameters
+    ----------
+    reference : callable
+        Has the right values, and the exercise's name.
+    assignment : str
+        Name of its assignment.
+    section : str
+        Label of the book's section to read.
+    difficulty, importance : int
+        From 1 to 5.
+    minutes : str
+        A range such as "5-10".
+    criteria : tuple of Criterion
+        What earns points.
+    misconceptions : tuple of Misconception
+        Wrong ideas that reports name.
+    variants : dict, optional
+        Other right implementations, which the checks must accept.
+    atol, rtol : float, optional
+        Values are right within ``atol + rtol * |expected|``.
     """
 
     reference: Callable[..., Any]
@@ -174,7 +228,19 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One notebook of exercises, and the pages of the book that go with it."""
+    """One notebook of exercises, and the pages of the book that go with it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the folder and the notebook; starts with the chapter's number.
+    title : str
+        What people call it.
+    minutes : str
+        A range such as "60-80".
+    pages : tuple of str
+        Names of the book's pages, without ending.
+    """
 
     name: str
     title: str
@@ -189,7 +255,15 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the book that a report can point to."""
+    """A section of the book that a report can point to.
+
+    Parameters
+    ----------
+    page : str
+        Name of the page, without ending.
+    title : str
+        The section's heading.
+    """
 
     page: str
     title: str

@@ -25,14 +25,16 @@ import posenc
 from posenc import exercises
 
 PACKAGE = Path(posenc.__file__).parent
-# The modules that hold each chapter's references, in the order of the chapters.
+# The modules that hold each chapter's references. A test sees to it that none is forgotten.
 CHAPTER_MODULES = {
     1: ("attention",),
     2: ("sinusoidal",),
     3: ("rotation",),
     4: ("learned", "rotary"),
-    # No graded chapter yet, so off limits in all.
-    5: ("bias", "scaling", "precision", "lab"),
+    # Not graded yet, so off limits in all chapters that are.
+    6: ("bias",),
+    7: ("scaling", "lab"),
+    8: ("precision",),
 }
 
 

@@ -14,9 +14,9 @@ from posenc.exercises import ASSIGNMENTS, SECTIONS, Case, Misconception
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a check.
+    """Say what a check found; shows itself as HTML in a notebook and as text elsewhere.
 
-    Attributes
+    Parameters
     ----------
     name : str
         The function that was checked.
