@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,10 +96,20 @@ def layout_name(value: str) -> str:
 
 def floating_dtype(value: object, name: str = "dtype") -> np.dtype:
     """Return ``value`` as a real floating dtype."""
-    dtype = np.dtype(value)
+    try:
+        dtype = np.dtype(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a real floating type, got {value!r}") from None
     if dtype.kind != "f":
         raise TypeError(f"{name} must be a real floating type, got {dtype}")
     return dtype
+
+
+def number_format(value: object, known: tuple[str, ...], name: str = "dtype") -> str:
+    """Return the name of a number format, given as a dtype or by name, if it is a known one."""
+    return choice(
+        np.dtype(value).name if isinstance(value, type | np.dtype) else value, known, name
+    )
 
 
 def output(array: NDArray, shape: tuple[int, ...], name: str = "out") -> NDArray[np.floating]:
@@ -110,6 +121,12 @@ def output(array: NDArray, shape: tuple[int, ...], name: str = "out") -> NDArray
     if not array.flags.writeable:
         raise ValueError(f"{name} must be writeable, got a read-only array")
     return array
+
+
+def axis(value: int, ndim: int) -> int:
+    """Return ``value`` if it is an axis of an array; a single number has axis -1 or 0 too."""
+    ndim = max(ndim, 1)
+    return integer(value, "axis", minimum=-ndim, maximum=ndim - 1)
 
 
 def permutation(value: ArrayLike, size: int) -> NDArray[np.int64]:
@@ -267,6 +284,22 @@ def flag(value: object, name: str) -> bool:
     return bool(value)
 
 
+def function(value: object, name: str) -> Callable:
+    """Return ``value`` if it can be called."""
+    if not callable(value):
+        raise TypeError(f"{name} must be a function, got {value!r}")
+    return value
+
+
+def generator(value: object, name: str = "rng") -> np.random.Generator:
+    """Return ``value`` if it is a random generator, or a new one whose seed it is."""
+    if isinstance(value, np.random.Generator):
+        return value
+    if not _is_integer(value):
+        raise TypeError(f"{name} must be a numpy.random.Generator or an integer, got {value!r}")
+    return np.random.default_rng(integer(value, name, minimum=0))
+
+
 def at_least(value: float, minimum: float, name: str) -> float:
     """Return ``value`` as a finite float of at least ``minimum``."""
     number = scalar(value, name)
@@ -359,3 +392,16 @@ def rotated_output(array: NDArray, x: NDArray) -> NDArray[np.floating]:
         if any(first[key] != second[key] for key in ("data", "strides", "typestr")):
             raise ValueError("out must be x itself or share no memory with it, got a part of x")
     return array
+
+
+def tuples(value: Iterable, size: int, name: str, holds: str) -> list[tuple]:
+    """Return ``value`` as a list of one or more tuples of ``size`` items; ``holds`` names them."""
+    try:
+        found = [tuple(item) for item in value]
+    except TypeError:
+        raise TypeError(f"{name} must be a sequence of tuples of {holds}, got {value!r}") from None
+    if not found:
+        raise ValueError(f"{name} must hold at least one tuple of {holds}, got none")
+    for item in found:
+        same_axis(len(item), size, f"each of {name} must hold {holds}")
+    return found

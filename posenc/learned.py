@@ -130,7 +130,7 @@ class LearnedPositions:
         max_len = validate.integer(max_len, "max_len", minimum=1)
         d_model = validate.integer(d_model, "d_model", minimum=1)
         scale = validate.positive(scale, "scale")
-        rng = np.random.default_rng(0 if rng is None else rng)
+        rng = validate.generator(0 if rng is None else rng)
         self.table = scale * rng.standard_normal((max_len, d_model))
 
     def lookup(self, positions: ArrayLike) -> NDArray[np.floating]:

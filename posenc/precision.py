@@ -112,7 +112,7 @@ def distinct_positions(low: int, high: int, dtype: DTypeLike) -> int:
     """
     low = validate.integer(low, "low", minimum=-(2**53))
     high = validate.integer(high, "high", minimum=low, maximum=2**53)
-    name = validate.choice(_format_name(dtype), tuple(FORMATS), "dtype")
+    name = validate.number_format(dtype, tuple(FORMATS))
     if low == high:
         return 0
     # Rounding keeps order, so that equal values stand side by side.
@@ -141,7 +141,3 @@ def _round(
         # Scaling by a power of two is exact; rint alone rounds, and sends ties to even.
         rounded = np.ldexp(np.rint(np.ldexp(x, -last_bit)), last_bit)
         return rounded.astype(dtype)
-
-
-def _format_name(dtype: DTypeLike) -> str:
-    return dtype if isinstance(dtype, str) else np.dtype(dtype).name

@@ -347,6 +347,8 @@ def rope_scores(
         keys.shape[-1], queries.shape[-1], "last axis of keys must be that of queries"
     )
     validate.leading_axes(queries.shape, keys.shape, "queries and keys")
+    validate.aligned_positions(query_positions, queries.shape, "query_positions")
+    validate.aligned_positions(key_positions, keys.shape, "key_positions")
     rotated_queries = rope(queries, query_positions, base=base, layout=layout)
     rotated_keys = rope(keys, key_positions, base=base, layout=layout)
     return rotated_queries @ np.swapaxes(rotated_keys, -1, -2) / math.sqrt(queries.shape[-1])
@@ -403,6 +405,7 @@ def relative_errors(
     >>> bool(shift_error < 1e-12), round(distance_effect, 2)
     (True, 6.88)
     """
+    rope_function = validate.function(rope_function, "rope_function")
     q, k = validate.tensor(q, "q"), validate.tensor(k, "k")
     validate.same_shape(q.shape, (q.size,), "q")
     validate.same_shape(k.shape, (q.size,), "k")

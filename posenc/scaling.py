@@ -148,9 +148,11 @@ def scaled_frequencies(
     if factor is not None:
         factor = validate.at_least(factor, 1, "factor")
     if original_length is not None:
-        original_length = validate.integer(original_length, "original_length", minimum=1)
+        original_length = validate.integer(
+            original_length, "original_length", minimum=1, maximum=2**53
+        )
     if length is not None:
-        length = validate.integer(length, "length", minimum=1)
+        length = validate.integer(length, "length", minimum=1, maximum=2**53)
 
     if method == "linear":
         return frequencies / factor

@@ -200,27 +200,3 @@ def test_distinct_positions_counts_a_set(name, low, length):
         rounded = np.arange(low, low + length).astype(np.float64).astype(dtype)
     expected = len(set(rounded.astype(np.float64).tolist()))
     assert posenc.distinct_positions(low, low + length, name) == expected
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: posenc.round_to_bfloat16("1"), TypeError, "x must hold real numbers"),
-        (lambda: posenc.round_to_float16([1j]), TypeError, "x must hold real numbers"),
-        (lambda: posenc.round_to_float16([True]), TypeError, "x must hold real numbers"),
-        (lambda: posenc.round_to_bfloat16([[1], [2, 3]]), ValueError, "rectangular"),
-        (lambda: posenc.distinct_positions(2, 1, "float16"), ValueError, "high must be at least 2"),
-        (lambda: posenc.distinct_positions(0.0, 1, "float16"), TypeError, "low must be an integer"),
-        (lambda: posenc.distinct_positions(0, True, "float16"), TypeError, "high must be an int"),
-        (lambda: posenc.distinct_positions(0, 2**60, "float16"), ValueError, "high must be at mo"),
-        (
-            lambda: posenc.distinct_positions(0, 9, "bf16"),
-            ValueError,
-            "dtype must be one of bfloat16, float16, float32, float64; got 'bf16'",
-        ),
-        (lambda: posenc.distinct_positions(0, 9, np.int8), ValueError, "got 'int8'"),
-    ],
-)
-def test_what_can_not_be_served_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

@@ -460,28 +460,3 @@ def test_timing_signal_layouts_differ_by_the_order_of_columns_alone():
     half = posenc.timing_signal([0.5, -3], 8)
     interleaved = posenc.timing_signal([0.5, -3], 8, layout="interleaved")
     np.testing.assert_array_equal(half, interleaved[:, [0, 2, 4, 6, 1, 3, 5, 7]])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x: posenc.rope(x, [0], rotary_dim=3), "rotary_dim must be even"),
-        (lambda x: posenc.rope(x, [0], rotary_dim=10), "rotary_dim must be at most the 8"),
-        (lambda x: posenc.rope(x, [0], frequencies=[1.0]), r"frequencies must have shape \(4,\)"),
-        (lambda x: posenc.rope(x, [0], frequencies=[np.nan] * 4), "frequencies must be finite"),
-        (lambda x: posenc.rope(x, [0], out=np.ones((2, 8))), "out must have shape"),
-        (lambda x: posenc.rope_2d(x[:, :6], [0], [0]), "must be a multiple of 4"),
-        (lambda x: posenc.rope_2d(x, [0, 1], [0]), "rows of shape"),
-        (lambda x: posenc.rope_2d(x, [0], [0, 1]), "columns of shape"),
-        (lambda x: posenc.convert_layout(x.T, 3, to="half"), "the first axis of weight"),
-        (lambda x: posenc.convert_layout(x.T, 1, to="halves"), "layout must be one of"),
-        (lambda x: posenc.partial_frequencies(8, 4, denominator="x"), "denominator must be one of"),
-        (lambda x: posenc.partial_frequencies(8, 10), "rotary_dim must be at most"),
-        (lambda x: posenc.timing_signal(0, 5), "d_model must be even"),
-        (lambda x: posenc.timing_signal(0, 4, base=0), "base must be positive"),
-        (lambda x: posenc.KeyCache(0.5), "start must be an integer"),
-    ],
-)
-def test_refused(call, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        call(np.ones((1, 8)))
