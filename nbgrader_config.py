@@ -11,7 +11,13 @@ except ModuleNotFoundError as error:
 
 ROOT = Path(__file__).resolve().parent
 # Those whose first word is the name of an assignment.
-COMMANDS = {"autograde", "collect", "generate_assignment", "generate_feedback", "release_assignment"}
+COMMANDS = {
+    "autograde",
+    "collect",
+    "generate_assignment",
+    "generate_feedback",
+    "release_assignment",
+}
 
 # nbgrader starts alembic by its name, which fails where the environment is not activated.
 SCRIPTS = str(Path(sys.executable).parent)

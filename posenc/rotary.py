@@ -488,6 +488,16 @@ class KeyCache:
     **options
         ``base``, ``layout``, ``rotary_dim`` and ``frequencies`` of :func:`rope`.
 
+    Attributes
+    ----------
+    position : int
+        Position of the next token.
+
+    Raises
+    ------
+    ValueError
+        If an option has another name.
+
     References
     ----------
     Su et al. (2021), "RoFormer", section 3.2.2: a key is rotated by its own position alone, so
@@ -504,6 +514,8 @@ class KeyCache:
 
     def __init__(self, start: int = 0, **options: object) -> None:
         self.position: int = validate.integer(start, "start", minimum=-(2**53), maximum=2**53)
+        for name in options:
+            validate.choice(name, ("base", "layout", "rotary_dim", "frequencies"), "an option")
         self._options = options
         self._buffer: NDArray | None = None
         self._begin = self._end = 0
@@ -534,13 +546,19 @@ class KeyCache:
         keys = validate.tensor(keys, "keys", min_ndim=2)
         new = keys.shape[-2]
         validate.same_axis(queries.shape[-2], new, "number of queries must be that of keys")
-        if self._buffer is None:
-            self._buffer = np.empty_like(keys, shape=(*keys.shape[:-2], 0, keys.shape[-1]))
-        expected = (*self._buffer.shape[:-2], new, self._buffer.shape[-1])
+        after = validate.integer(
+            self.position + new, "position after these tokens", minimum=-(2**53), maximum=2**53
+        )
+        buffer = self._buffer
+        if buffer is None:
+            buffer = np.empty_like(keys, shape=(*keys.shape[:-2], 0, keys.shape[-1]))
+        expected = (*buffer.shape[:-2], new, buffer.shape[-1])
         validate.same_shape(keys.shape, expected, "keys")
 
-        positions = np.arange(self.position, self.position + new)
+        positions = np.arange(self.position, after)
         rotated = rope(queries, positions, **self._options)
+        # Only now, so that a call that was refused leaves the cache as it was.
+        self._buffer = buffer
         end = self._end + new
         if end > self._buffer.shape[-2]:
             # Doubling keeps the cost of a token constant on average.
@@ -551,7 +569,7 @@ class KeyCache:
             self._begin, self._end, end = 0, kept.shape[-2], kept.shape[-2] + new
         rope(keys, positions, **self._options, out=self._buffer[..., self._end : end, :])
         self._end = end
-        self.position += new
+        self.position = after
         kept = self._buffer[..., self._begin : self._end, :]
         kept.flags.writeable = False
         return rotated, kept

@@ -324,6 +324,164 @@ def add_positions(x: ArrayLike, table: ArrayLike, *, start: int = 0) -> NDArray[
     return x + table[rows].astype(x.dtype)
 
 
+def split_pairs(x: ArrayLike) -> NDArray[np.floating]:
+    """Put neighbouring dimensions together: pair i is (2i, 2i + 1).
+
+    Parameters
+    ----------
+    x : (..., d) array_like
+        Vectors whose last axis is even.
+
+    Returns
+    -------
+    (..., d / 2, 2) ndarray
+        The pairs, in new memory; floats keep their dtype, integers become float64.
+
+    Raises
+    ------
+    ValueError
+        If the last axis is odd or empty, or there is no axis.
+    TypeError
+        If ``x`` does not hold real numbers.
+
+    References
+    ----------
+    Vaswani et al. (2017), "Attention Is All You Need", section 3.5: dimension 2i holds the sine
+    and 2i + 1 the cosine of one angle.
+
+    Examples
+    --------
+    >>> split_pairs([1.0, 2.0, 3.0, 4.0]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    x = validate.tensor(x, "x", min_ndim=1)
+    pairs = validate.even_size(x.shape[-1], "the last axis of x") // 2
+    return x.reshape(*x.shape[:-1], pairs, 2).copy()
+
+
+def angles(positions: ArrayLike, frequencies: ArrayLike) -> NDArray[np.float64]:
+    """Return how far every pair has turned at every position.
+
+    Parameters
+    ----------
+    positions : array_like
+        Real positions of any shape.
+    frequencies : (h,) array_like
+        Radians per position of each pair.
+
+    Returns
+    -------
+    (..., h) ndarray
+        Each position times each frequency: ``positions.shape + (h,)``.
+
+    Raises
+    ------
+    ValueError
+        If the frequencies are none, have not one axis, or a number is not finite.
+    TypeError
+        If an argument does not hold real numbers.
+
+    References
+    ----------
+    Vaswani et al. (2017), "Attention Is All You Need", section 3.5.
+
+    Examples
+    --------
+    >>> angles([0, 3], [1.0, 0.5]).tolist()
+    [[0.0, 0.0], [3.0, 1.5]]
+    """
+    positions = validate.real_array(positions, "positions")
+    return positions[..., np.newaxis] * validate.vector(frequencies, "frequencies")
+
+
+def impossible_pairs(table: ArrayLike, *, tolerance: float) -> set[tuple[int, int]]:
+    """Find the pairs of a table that cannot be the sine and the cosine of one angle.
+
+    Parameters
+    ----------
+    table : (n, d_model) array_like
+        An interleaved table, one row for each position; ``d_model`` is even.
+    tolerance : float
+        How far the sum of a pair's squares may be from 1. Rounding to three decimals alone
+        reaches 1.4e-3.
+
+    Returns
+    -------
+    set of (int, int)
+        Index of the row and of the pair: ``(r, i)`` stands for columns 2i and 2i + 1 of row r.
+
+    Raises
+    ------
+    ValueError
+        If the table has not two axes, an odd or empty axis or a number that is not finite, or
+        ``tolerance`` is negative.
+    TypeError
+        If an argument does not hold real numbers.
+
+    References
+    ----------
+    Vaswani et al. (2017), "Attention Is All You Need", section 3.5.
+
+    Examples
+    --------
+    >>> printed = [[0.0, 1.0, 0.0, 1.0], [0.841, 0.540, 0.0, 0.0]]
+    >>> impossible_pairs(printed, tolerance=2e-3)
+    {(1, 1)}
+    """
+    table = validate.matrix(table, "table")
+    validate.even_size(table.shape[-1], "the last axis of table")
+    tolerance = validate.at_least(tolerance, 0, "tolerance")
+    squares = np.square(table[:, 0::2]) + np.square(table[:, 1::2])
+    return set(map(tuple, np.argwhere(np.abs(squares - 1) > tolerance).tolist()))
+
+
+def nearest_repeat(d_model: int, base: float, length: int) -> tuple[int, float]:
+    """Return the offset at which an encoding comes nearest to repeating itself.
+
+    The distance of two encodings depends on their offset alone, so that position 0 speaks for all.
+
+    Parameters
+    ----------
+    d_model : int
+        Number of dimensions, even and positive.
+    base : float
+        Base of the frequencies.
+    length : int
+        Offsets 1, 2 .. ``length`` are compared.
+
+    Returns
+    -------
+    offset : int
+        The offset whose encoding lies nearest to that of position 0; the smallest, if several do.
+    distance : float
+        Euclidean distance of the two encodings.
+
+    Raises
+    ------
+    ValueError
+        If ``d_model`` is odd or not positive, ``base`` is not positive, or ``length`` is below 1.
+    TypeError
+        If ``d_model`` or ``length`` is not an integer, or ``base`` not a real number.
+
+    References
+    ----------
+    Vaswani et al. (2017), "Attention Is All You Need", section 3.5; two points of a circle that
+    lie an angle a apart are 2 sin(a / 2) from each other.
+
+    Examples
+    --------
+    >>> offset, distance = nearest_repeat(8, 10.0, 8192)
+    >>> offset, round(distance, 3)
+    (3676, 0.419)
+    """
+    frequencies = inverse_frequencies(d_model, base=base)
+    offsets = np.arange(1, validate.integer(length, "length", minimum=1) + 1)
+    # Pair by pair, so that a long range needs no table; half angles keep small distances exact.
+    squares = sum(np.square(2 * np.sin(offsets * (frequency / 2))) for frequency in frequencies)
+    nearest = int(squares.argmin())
+    return nearest + 1, float(np.sqrt(squares[nearest]))
+
+
 def pair_columns(array: NDArray, layout: str) -> tuple[NDArray, NDArray]:
     """Return views of the first and the second member of every pair of the last axis."""
     if layout == "interleaved":

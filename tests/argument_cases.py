@@ -1101,3 +1101,164 @@ for name, call, exception, fragment in [
     ),
 ]:
     refuse(name, call, exception, fragment)
+
+triples = [(np.eye(4), np.eye(4), np.eye(4))]
+
+
+def classify(function=np.tanh, x=x, permutations=((1, 2, 0),)):
+    return posenc.classify_symmetry(function, x, permutations)
+
+
+def gap(x=x, layers=triples, permutation=(1, 0), causal=True):
+    return posenc.prefix_order_gap(x, layers, permutation, causal=causal)
+
+
+def impossible(table=x, tolerance=0.1):
+    return posenc.impossible_pairs(table, tolerance=tolerance)
+
+
+def nearest(d_model=4, base=10.0, length=5):
+    return posenc.nearest_repeat(d_model, base, length)
+
+
+def linearity(table=x, offset=1, n_train=1):
+    return posenc.shift_linearity(table, offset, n_train)
+
+
+for name, (call, exception, fragments) in {
+    "split_pairs: x odd": (lambda: posenc.split_pairs([1, 2, 3]), ValueError, ["even", "3"]),
+    "split_pairs: x number": (lambda: posenc.split_pairs(3.0), ValueError, ["x", "1 axes"]),
+    "split_pairs: x empty": (lambda: posenc.split_pairs([]), ValueError, ["at least 1", "0"]),
+    "split_pairs: x text": (lambda: posenc.split_pairs("ab"), TypeError, ["x", "real"]),
+    "angles: positions nan": (lambda: posenc.angles(nan, [1]), ValueError, ["positions", "nan"]),
+    "angles: positions complex": (lambda: posenc.angles(1j, [1]), TypeError, ["positions"]),
+    "angles: frequencies number": (
+        lambda: posenc.angles(1, 2.0),
+        ValueError,
+        ["frequencies", "()"],
+    ),
+    "angles: frequencies empty": (lambda: posenc.angles(1, []), ValueError, ["frequencies"]),
+    "angles: frequencies table": (lambda: posenc.angles(1, x), ValueError, ["one axis", "(3, 4)"]),
+    "impossible_pairs: table odd": (
+        lambda: impossible(np.zeros((2, 3))),
+        ValueError,
+        ["last axis of table", "3"],
+    ),
+    "impossible_pairs: table row": (lambda: impossible([0, 1]), ValueError, ["two axes", "(2,)"]),
+    "impossible_pairs: table nan": (
+        lambda: impossible([[nan, 1]]),
+        ValueError,
+        ["table", "finite"],
+    ),
+    "impossible_pairs: tolerance below 0": (
+        lambda: impossible(tolerance=-1e-3),
+        ValueError,
+        ["tolerance", "-0.001"],
+    ),
+    "impossible_pairs: tolerance text": (
+        lambda: impossible(tolerance="1"),
+        TypeError,
+        ["tolerance"],
+    ),
+    "nearest_repeat: d_model odd": (lambda: nearest(3), ValueError, ["d_model", "even", "3"]),
+    "nearest_repeat: base zero": (lambda: nearest(base=0), ValueError, ["base", "positive"]),
+    "nearest_repeat: length zero": (lambda: nearest(length=0), ValueError, ["length", "1", "0"]),
+    "nearest_repeat: length 2.0": (lambda: nearest(length=2.0), TypeError, ["length", "2.0"]),
+    "classify_symmetry: function": (lambda: classify("tanh"), TypeError, ["function", "tanh"]),
+    "classify_symmetry: function's text": (lambda: classify(str), TypeError, ["output", "real"]),
+    "classify_symmetry: function's shape": (
+        lambda: classify(lambda rows: rows[: int(rows[0, 0])], np.arange(12).reshape(3, 4)),
+        ValueError,
+        ["function's output", "shape"],
+    ),
+    "classify_symmetry: x row": (lambda: classify(x=[1.0, 2.0]), ValueError, ["x", "2 axes"]),
+    "classify_symmetry: x empty": (lambda: classify(x=np.zeros((0, 4))), ValueError, ["empty"]),
+    "classify_symmetry: permutations none": (
+        lambda: classify(permutations=[]),
+        ValueError,
+        ["permutations", "at least one"],
+    ),
+    "classify_symmetry: permutations flat": (
+        lambda: classify(permutations=[1, 2, 0]),
+        ValueError,
+        ["permutations", "expected 2, got 1"],
+    ),
+    "classify_symmetry: permutations twice 0": (
+        lambda: classify(permutations=[[0, 0, 1]]),
+        ValueError,
+        ["0..2", "[0, 0, 1]"],
+    ),
+    "causal_mean: x row": (lambda: posenc.causal_mean([1.0]), ValueError, ["x", "2 axes", "(1,)"]),
+    "causal_mean: x text": (lambda: posenc.causal_mean([["a"]]), TypeError, ["x", "real"]),
+    "prefix_order_gap: x row": (lambda: gap([1.0]), ValueError, ["x", "2 axes"]),
+    "prefix_order_gap: x empty": (lambda: gap(np.zeros((0, 4))), ValueError, ["x", "empty"]),
+    "prefix_order_gap: layers none": (lambda: gap(layers=[]), ValueError, ["layers", "at least"]),
+    "prefix_order_gap: layers number": (lambda: gap(layers=1), TypeError, ["layers", "1"]),
+    "prefix_order_gap: layers one triple": (
+        lambda: gap(layers=triples[0]),
+        ValueError,
+        ["layers", "expected 3, got 4"],
+    ),
+    "prefix_order_gap: layers too small": (
+        lambda: gap(layers=[(np.eye(3),) * 3]),
+        ValueError,
+        ["w_q", "expected 4, got 3"],
+    ),
+    "prefix_order_gap: permutation of all": (
+        lambda: gap(permutation=[1, 2, 0]),
+        ValueError,
+        ["permutation", "0..1", "[1, 2, 0]"],
+    ),
+    "prefix_order_gap: causal 1": (lambda: gap(causal=1), TypeError, ["causal", "1"]),
+    "shift_linearity: table row": (
+        lambda: linearity([1.0, 2.0]),
+        ValueError,
+        ["table", "two axes"],
+    ),
+    "shift_linearity: offset zero": (lambda: linearity(offset=0), ValueError, ["offset", "0"]),
+    "shift_linearity: offset long": (lambda: linearity(offset=2), ValueError, ["offset", "most 1"]),
+    "shift_linearity: offset 1.0": (lambda: linearity(offset=1.0), TypeError, ["offset", "1.0"]),
+    "shift_linearity: n_train zero": (lambda: linearity(n_train=0), ValueError, ["n_train", "0"]),
+    "shift_linearity: n_train all": (
+        lambda: linearity(n_train=2),
+        ValueError,
+        ["n_train", "most 1"],
+    ),
+    "toeplitz_r2: matrix row": (lambda: posenc.toeplitz_r2([1, 2]), ValueError, ["matrix", "two"]),
+    "toeplitz_r2: matrix empty": (
+        lambda: posenc.toeplitz_r2([[]]),
+        ValueError,
+        ["matrix", "empty"],
+    ),
+    "toeplitz_r2: matrix inf": (lambda: posenc.toeplitz_r2([[np.inf]]), ValueError, ["finite"]),
+    "shift_matrix: layout": (
+        lambda: posenc.shift_matrix(3, 8, layout="halves"),
+        ValueError,
+        ["layout must be one of interleaved, half; got 'halves'"],
+    ),
+    "shift_encoding: layout": (
+        lambda: posenc.shift_encoding(np.zeros(8), 3, layout="halves"),
+        ValueError,
+        ["layout must be one of interleaved, half; got 'halves'"],
+    ),
+}.items():
+    refuse(name, call, exception, *fragments)
+
+refuse(
+    "KeyCache, an option that rope has not",
+    lambda: posenc.KeyCache(bas=3.0),
+    ValueError,
+    "an option must be one of base, layout, rotary_dim, frequencies; got 'bas'",
+)
+refuse(
+    "KeyCache, out",
+    lambda: posenc.KeyCache(out=np.zeros((1, 4))),
+    ValueError,
+    "an option must be one of",
+)
+refuse(
+    "KeyCache.extend, past what float64 tells apart",
+    lambda: posenc.KeyCache(2**53).extend(np.zeros((2, 4)), np.zeros((2, 4))),
+    ValueError,
+    "position after these tokens must be at most",
+)

@@ -460,3 +460,11 @@ def test_timing_signal_layouts_differ_by_the_order_of_columns_alone():
     half = posenc.timing_signal([0.5, -3], 8)
     interleaved = posenc.timing_signal([0.5, -3], 8, layout="interleaved")
     np.testing.assert_array_equal(half, interleaved[:, [0, 2, 4, 6, 1, 3, 5, 7]])
+
+
+def test_a_refused_first_call_leaves_a_key_cache_as_it_was():
+    cache = posenc.KeyCache()
+    with pytest.raises(ValueError, match="even"):
+        cache.extend(np.zeros((1, 5)), np.zeros((1, 5)))
+    _, keys = cache.extend(np.ones((2, 8)), np.ones((2, 8)))
+    assert (keys.shape, cache.position) == ((2, 8), 2)
