@@ -627,7 +627,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         Words of the command line; those of the process where it is left out.
     """
-    parser = argparse.ArgumentParser(prog="python -m posenc.lab", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m posenc.lab",
+        description="Run the long form: print the tables, write the numbers to a JSON file.",
+    )
     parser.add_argument("--seeds", type=_count, default=3, help="models of each kind (default 3)")
     parser.add_argument("--steps", type=_count, default=800, help="training steps (default 800)")
     parser.add_argument("--batch", type=_count, default=32, help="sequences a step (default 32)")
