@@ -50,8 +50,7 @@ def integers(value: ArrayLike, name: str) -> NDArray:
     array = _rectangular(value, name)
     if array.size == 0:
         return array.astype(np.int64)
-    huge = array.dtype.kind == "O" and all(_is_integer(item) for item in array.flat)
-    if array.dtype.kind not in "iu" and not huge:
+    if not _holds_integers(array):
         raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
     return array
 
@@ -89,9 +88,7 @@ def positive(value: float, name: str) -> float:
 
 def layout_name(value: str) -> str:
     """Return ``value`` if it names a known layout."""
-    if not isinstance(value, str) or value not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {value!r}")
-    return value
+    return choice(value, LAYOUTS, "layout")
 
 
 def floating_dtype(value: object, name: str = "dtype") -> np.dtype:
@@ -236,40 +233,6 @@ def aligned_positions(
     return array
 
 
-def _rectangular(value: ArrayLike, name: str) -> NDArray:
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must be a rectangular array of numbers") from None
-    # NumPy rounds a list of integers to floats where some are below 2**63 and some are not.
-    if array.dtype == np.float64 and not hasattr(value, "dtype") and (abs(array) >= 2**63).any():
-        objects = np.asarray(value, dtype=object)
-        array = objects if all(_is_integer(item) for item in objects.flat) else array
-    return array
-
-
-def _numbers(value: ArrayLike, name: str) -> NDArray:
-    array = _rectangular(value, name)
-    if array.dtype.kind == "O" and all(_is_real(item) for item in array.flat):
-        try:
-            array = array.astype(np.float64)
-        except OverflowError:
-            raise ValueError(f"{name} must be finite, got an integer beyond float64") from None
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    return array
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
-
-
-def _is_real(value: object) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.ndim == 0 and value.dtype.kind in "iuf"
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-
-
 def choice(value: object, known: tuple[str, ...], name: str) -> str:
     """Return ``value`` if it is one of the ``known`` names."""
     if not isinstance(value, str) or value not in known:
@@ -319,10 +282,7 @@ def above(value: float, bound: float, name: str, reason: str) -> float:
 def exact(value: ArrayLike, name: str) -> NDArray:
     """Return integers as int64, or as Python's own where they are huge; other reals as float64."""
     array = _rectangular(value, name)
-    huge = array.dtype.kind == "O" and all(_is_integer(item) for item in array.flat)
-    return (
-        int64_where_it_fits(array) if array.dtype.kind in "iu" or huge else real_array(array, name)
-    )
+    return int64_where_it_fits(array) if _holds_integers(array) else real_array(array, name)
 
 
 def int64_where_it_fits(array: NDArray) -> NDArray:
@@ -405,3 +365,44 @@ def tuples(value: Iterable, size: int, name: str, holds: str) -> list[tuple]:
     for item in found:
         same_axis(len(item), size, f"each of {name} must hold {holds}")
     return found
+
+
+def _rectangular(value: ArrayLike, name: str) -> NDArray:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a rectangular array of numbers") from None
+    # NumPy rounds a list of integers to floats where some are below 2**63 and some are not.
+    if array.dtype == np.float64 and not hasattr(value, "dtype") and (abs(array) >= 2**63).any():
+        objects = np.asarray(value, dtype=object)
+        array = objects if all(_is_integer(item) for item in objects.flat) else array
+    return array
+
+
+def _numbers(value: ArrayLike, name: str) -> NDArray:
+    array = _rectangular(value, name)
+    if array.dtype.kind == "O" and all(_is_real(item) for item in array.flat):
+        try:
+            array = array.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} must be finite, got an integer beyond float64") from None
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    return array
+
+
+def _holds_integers(array: NDArray) -> bool:
+    """Say whether an array holds integers, also Python's own where they are huge."""
+    if array.dtype.kind == "O":
+        return all(_is_integer(item) for item in array.flat)
+    return array.dtype.kind in "iu"
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+
+
+def _is_real(value: object) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "iuf"
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)

@@ -231,7 +231,7 @@ def test_every_module_of_answers_belongs_to_a_chapter():
     modules = {path.stem for path in (ROOT / "posenc").glob("[!_]*.py")} - {"plotting"}
     assert modules == {name for names in _guard.CHAPTER_MODULES.values() for name in names}
     for exercise in EXERCISES.values():
-        files, _ = _guard._answers(exercise)
+        files, _ = _guard._answers(exercise.assignment)
         assert exercise.reference.__code__.co_filename in files
 
 

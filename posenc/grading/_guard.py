@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from time import monotonic
 from types import CodeType, FrameType
@@ -120,7 +121,9 @@ class _Watch:
     """While active, a call to an answer raises; functions passed in as arguments may do so."""
 
     def __init__(self, exercise: exercises.Exercise | None) -> None:
-        self._files, self._allowed = _answers(exercise) if exercise else (frozenset(), frozenset())
+        self._files, self._allowed = (
+            _answers(exercise.assignment) if exercise else (frozenset(), frozenset())
+        )
         self._previous: Any = None
         self._caught: str | None = None
 
@@ -166,9 +169,10 @@ def lifted() -> Iterator[None]:
         sys.setprofile(profile)
 
 
-def _answers(exercise: exercises.Exercise) -> tuple[frozenset[str], frozenset[CodeType]]:
+@cache
+def _answers(assignment: str) -> tuple[frozenset[str], frozenset[CodeType]]:
     """Return the files whose functions are off limits, and the functions in them that are not."""
-    chapter = exercises.ASSIGNMENTS[exercise.assignment].chapter
+    chapter = exercises.ASSIGNMENTS[assignment].chapter
     files = {
         str(PACKAGE / f"{module}.py")
         for number, modules in CHAPTER_MODULES.items()
