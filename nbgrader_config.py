@@ -41,6 +41,7 @@ c.GenerateAssignment.exporter_class = "posenc.grading.nbgrader_plugin.ReleaseExp
 c.Autograde.exporter_class = "posenc.grading.nbgrader_plugin.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = nbgrader_plugin.SANITIZE_PREPROCESSORS
 c.Autograde.autograde_preprocessors = nbgrader_plugin.AUTOGRADE_PREPROCESSORS
+c.GenerateFeedback.preprocessors = nbgrader_plugin.FEEDBACK_PREPROCESSORS
 
 # nbgrader itself says only that nothing matched.
 if len(sys.argv) > 2 and sys.argv[1] in COMMANDS and not sys.argv[2].startswith("-"):

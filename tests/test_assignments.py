@@ -16,7 +16,7 @@ from numpydoc.docscrape import NumpyDocString
 
 import posenc
 from posenc import exercises
-from posenc.exercises import ASSIGNMENTS, EXERCISES, SECTIONS
+from posenc.exercises import ASSIGNMENTS, EXERCISES, KEYED, SECTIONS
 from posenc.grading import assignments, check, cli
 
 ROOT = Path(__file__).parents[1]
@@ -119,7 +119,9 @@ def test_each_task_has_its_facts_hints_stub_check_and_locked_grade(name):
         assert check_cell.id == check_cell.metadata.nbgrader.grade_id == f"check-{exercise.name}"
         assert check_cell.source == f'check("{exercise.name}")'
         assert grade_cell.id == grade_cell.metadata.nbgrader.grade_id == f"grade-{exercise.name}"
-        assert grade_cell.source == f'grade("{exercise.name}")'
+        call = f'grade("{exercise.name}")'
+        keyed = exercise.name in KEYED
+        assert grade_cell.source == (f"report = {call}\nreport" if keyed else call)
         assert grade_cell.metadata.nbgrader.points == exercise.points
         for locked in (check_cell, grade_cell):
             assert locked.metadata.nbgrader.locked
@@ -215,8 +217,9 @@ def test_solutions_run_from_top_to_bottom_and_earn_full_marks(name, monkeypatch)
             assert [output.data["text/plain"] for output in outputs] == [f"{points:g}"]
         elif cell.id.startswith("check-"):
             name = cell.id.removeprefix("check-")
-            points = EXERCISES[name].points
-            assert outputs[0].data["text/plain"].startswith(f"{name}: {points:g} of {points:g} ")
+            points = exercises.get(name).points
+            said = "6 of 6 answered" if name in KEYED else f"{points:g} of {points:g} points"
+            assert outputs[0].data["text/plain"].startswith(f"{name}: {said}")
 
 
 def test_a_notebook_that_is_missing_or_stale_is_written_and_check_says_which(course, capsys):

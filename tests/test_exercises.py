@@ -1,11 +1,12 @@
 """The catalogue: every misconception is caught and named, every right variant is accepted."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
 
-from posenc.exercises import ASSIGNMENTS, EXERCISES, SECTIONS, for_assignment, get
+from posenc.exercises import ASSIGNMENTS, EXERCISES, KEYED, SECTIONS, for_assignment, get
 from posenc.grading import _judge
 from posenc.grading._guard import Guard
 
@@ -16,21 +17,34 @@ MANY_SEEDS = tuple(f"seed {number}" for number in range(20))
 # Points that the course promises, function by function.
 POINTS = {
     "rotation_matrix": 2,
+    "split_pairs": 1,
+    "angles": 2,
     "softmax": 2,
     "self_attention": 6,
     "equivariance_gap": 4,
+    "classify_symmetry": 3,
+    "causal_mean": 2,
+    "prefix_order_gap": 3,
     "inverse_frequencies": 4,
     "sinusoidal_encoding": 8,
     "wavelengths": 3,
     "add_positions": 4,
+    "impossible_pairs": 2,
+    "accepts": 4,
     "shift_matrix": 6,
     "shift_encoding": 4,
     "position_kernel": 3,
+    "shift_linearity": 4,
+    "toeplitz_r2": 3,
     "lookup": 2,
+    "lookup_gradient": 4,
     "rope": 9,
     "rope_scores": 3,
     "relative_errors": 4,
+    "convert_layout": 3,
+    "nearest_repeat": 2,
 }
+CHAPTER_POINTS = [5, 20, 25, 20, 25, 5]
 
 MUTANTS = [
     pytest.param(exercise, misconception, id=f"{exercise.name}: {misconception.name}")
@@ -48,18 +62,36 @@ def judged(exercise, function, seed):
     return _judge.judge(exercise, function, seed=seed, guard=Guard(None))
 
 
+def alike(exercise, misconception, seed):
+    """Return the names of the misconceptions that no output tells from this one, its own too."""
+    wrong = _judge._wrong_results(exercise.name, seed)
+    own = wrong[misconception.name]
+    return {
+        name
+        for name, results in wrong.items()
+        if all(map(partial(_judge._same_observations, exercise), results, own))
+    }
+
+
 def findings(results):
     return [f"{r.criterion.name}: {r.failure}" for r in results if not r.passed]
 
 
 def test_the_promised_functions_and_points():
-    assert {name: exercise.points for name, exercise in EXERCISES.items()} == POINTS
+    assert [(name, exercise.points) for name, exercise in EXERCISES.items()] == list(POINTS.items())
+    assert {name: task.points for name, task in KEYED.items()} == {"verdicts": 3}
+    by_chapter = [sum(task.points for task in for_assignment(name)) for name in ASSIGNMENTS]
+    assert by_chapter == CHAPTER_POINTS
+    assert sum(by_chapter) == 100
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
-def test_points_come_in_halves_and_value_checks_lead(exercise):
+def test_points_come_in_halves_and_properties_lead(exercise):
     assert all(criterion.points % 0.5 == 0 for criterion in exercise.criteria)
     assert any(criterion.kind == "value" for criterion in exercise.criteria)
+    # Reports show the first failure, and a property says more than a value.
+    kinds = ["property" if c.kind == "property" else "another" for c in exercise.criteria]
+    assert kinds == sorted(kinds, reverse=True)
     names = [criterion.name for criterion in exercise.criteria]
     assert len(set(names)) == len(names)
 
@@ -95,7 +127,8 @@ def test_misconceptions_lose_points_and_are_named(exercise, misconception):
     for seed in SEEDS:
         results = judged(exercise, misconception.function, seed)
         assert _judge.earned(results) < exercise.points, seed
-        assert misconception.name in _judge.recognise(exercise, results, seed=seed), seed
+        named = set(_judge.recognise(exercise, results, seed=seed))
+        assert named == alike(exercise, misconception, seed), seed
 
 
 @pytest.mark.slow
@@ -112,7 +145,8 @@ def test_misconceptions_with_many_seeds(exercise, misconception):
     for seed in MANY_SEEDS:
         results = judged(exercise, misconception.function, seed)
         assert _judge.earned(results) < exercise.points, seed
-        assert misconception.name in _judge.recognise(exercise, results, seed=seed), seed
+        named = set(_judge.recognise(exercise, results, seed=seed))
+        assert named == alike(exercise, misconception, seed), seed
 
 
 def like_the_reference(exercise, fill):
@@ -120,9 +154,25 @@ def like_the_reference(exercise, fill):
         expected = exercise.reference(*args, **kwargs)
         if isinstance(expected, tuple):
             return tuple(fill(np.asarray(part)) for part in expected)
+        if isinstance(expected, str | bool | set):
+            return type(expected)()
         return fill(np.asarray(expected))
 
     return function
+
+
+CONSTANTS = (
+    "",
+    "invariant",
+    "equivariant",
+    "neither",
+    True,
+    False,
+    1,
+    (0.0, 0.0),
+    (1, 1.0),
+    (0, 1),
+)
 
 
 EMPTY_ANSWERS = {
@@ -137,6 +187,12 @@ EMPTY_ANSWERS = {
     "noise": lambda exercise: like_the_reference(
         exercise, lambda part: np.random.default_rng(0).standard_normal(part.shape)
     ),
+}
+
+
+EMPTY_ANSWERS |= {
+    f"always {constant!r}": lambda exercise, constant=constant: lambda *args, **kwargs: constant
+    for constant in (*CONSTANTS, set())
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import posenc
+from posenc import exercises
 from posenc.exercises import EXERCISES
 from posenc.grading import _check, _guard, _judge, check, grade
 from posenc.grading._guard import Guard
@@ -55,19 +56,22 @@ def test_a_right_answer():
 
 def test_a_recognised_misconception():
     report = notebook(IGNORES_BASE, "check('inverse_frequencies')")
-    assert report.points == 2.5
+    assert (report.points, report.state) == (2.5, "wrong")
     assert report.misconceptions == ("base ignored",)
-    assert "inverse_frequencies: 2.5 of 4 points" in report.lines[0]
-    assert "Not right yet: values at another base; an integer base." in report.lines
-    assert "inverse_frequencies(8, base=500):" in report.lines
-    assert (
+    call, difference, idea, counts, place = report.lines
+    assert call == "inverse_frequencies(8, base=500) is wrong: 2.5 of 4 points."
+    assert difference == (
         "first difference at [1]: expected 0.211474, got 0.1; largest error 0.111; "
-        "3 of 4 entries differ" in report.lines
+        "3 of 4 entries differ; yours is float64 of shape (4,)"
     )
-    assert "Recognised: base ignored - " in report.text
-    assert report.lines[-1] == (
-        'Read chapter 2, "Frequencies" (02-sinusoidal.html#sinusoidal-frequencies).'
+    assert idea.startswith("Recognised: base ignored - ")
+    assert counts == (
+        "Not right yet: values at another base; an integer base. "
+        "2 of 4 visible checks pass; grading runs the same 4 on new cases."
     )
+    assert place == 'Read chapter 2, "Frequencies" (02-sinusoidal.html#sinusoidal-frequencies).'
+    # The call that is shown can be repeated.
+    assert (report.args, report.kwargs) == ((8,), {"base": 500})
 
 
 def test_two_wrong_ideas_at_once_are_both_named():
@@ -88,8 +92,7 @@ def softmax(scores, axis=-1):
     return weights / weights.sum()
 """
     report = notebook(source, "check('softmax')")
-    shown = report.lines.index(next(line for line in report.lines if line.startswith("softmax(")))
-    assert "softmax([[" in report.lines[shown]
+    assert report.lines[0].startswith("softmax([[")
     assert report.misconceptions[0] == "sums to one over all"
     assert "overflow" in report.misconceptions
 
@@ -131,40 +134,105 @@ def test_properties_that_do_not_count_yet_are_said_not_to():
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "state", "says", "words"),
     [
-        ("raise NotImplementedError()", "not written yet: its cell raises NotImplementedError"),
-        ("return 1 / 0", "crash: ZeroDivisionError: division by zero"),
-        ("return np.ones(3)[base:]", "crash: TypeError: slice indices must be integers"),
-        ("raise SystemExit", "crash: it calls exit"),
-        ("return", "expected an array, got None: is there a `return`?"),
-        ("return np.ones(3)", "expected shape (4,), got shape (3,)"),
-        ("return 'frequencies'", "expected real numbers, got dtype <U11 (a str)"),
-        ("return [[1], [2, 3]]", "expected an array of shape (4,), got a list of 2"),
-        ("return np.ones(d_model // 2) * 1j", "expected real numbers, got dtype complex128"),
-        ("return np.full(d_model // 2, np.nan)", "4 of 4 entries are nan or infinite"),
-        ("raise MemoryError", "out of memory: it asked for more memory than there is"),
+        (
+            "raise NotImplementedError()",
+            "not written yet",
+            "inverse_frequencies: not written yet: its cell raises NotImplementedError.",
+            "",
+        ),
+        ("return 1 / 0", "crash", "crashes", "crash: ZeroDivisionError: division by zero"),
+        (
+            "return np.ones(3)[base:]",
+            "crash",
+            "crashes",
+            "crash: TypeError: slice indices must be integers",
+        ),
+        ("raise SystemExit", "crash", "crashes", "crash: it calls exit"),
+        ("return", "wrong", "is wrong", "expected an array, got None: is there a `return`?"),
+        ("return np.ones(3)", "wrong", "is wrong", "expected shape (4,), got shape (3,)"),
+        (
+            "return 'frequencies'",
+            "wrong",
+            "is wrong",
+            "expected real numbers, got dtype <U11 (a str)",
+        ),
+        (
+            "return [[1], [2, 3]]",
+            "wrong",
+            "is wrong",
+            "expected an array of shape (4,), got a list of 2",
+        ),
+        (
+            "return np.ones(d_model // 2) * 1j",
+            "wrong",
+            "is wrong",
+            "expected real numbers, got dtype complex128",
+        ),
+        (
+            "return np.append(np.ones(d_model // 2 - 1), np.nan)",
+            "wrong",
+            "is wrong",
+            "not finite: first at [3]: expected 0.001, got nan; 1 of 4 entries are nan or infinite",
+        ),
+        (
+            "raise MemoryError",
+            "out of memory",
+            "runs out of memory",
+            "out of memory: it asked for more memory than there is",
+        ),
         (
             "return posenc.inverse_frequencies(d_model, base=base)",
+            "calls the reference",
+            "calls the reference",
             "calls the reference: it calls posenc's inverse_frequencies",
         ),
         (
             "return 1 / (posenc.wavelengths(d_model, base=base) / 6.283185307179586)",
+            "calls the reference",
+            "calls the reference",
             "calls the reference: it calls posenc's wavelengths",
         ),
     ],
 )
-def test_words(body, words):
+def test_words(body, state, says, words):
     source = with_body(body)
     report = notebook(source, "check('inverse_frequencies')")
-    assert report.points == 0
-    # nan passes the property check of the first criterion's comparison, so look at all findings.
+    assert (report.points, report.state) == (0, state)
+    assert says in report.lines[0]
+    # The report shows the first failure, whose criterion may be a property; look at all findings.
     results = _judge.judge(
         EXERCISES["inverse_frequencies"],
         notebook(source, "inverse_frequencies"),
         guard=Guard(EXERCISES["inverse_frequencies"]),
     )
-    assert words in report.text + "\n" + "\n".join(str(result.failure) for result in results)
+    assert words in "\n".join(str(result.failure) for result in results)
+
+
+def test_other_results_than_arrays_have_words_of_their_own():
+    def failure(got, expected):
+        with pytest.raises(exercises.Failure) as caught:
+            _judge.compare(got, expected, atol=1e-6, rtol=1e-6)
+        return str(caught.value)
+
+    assert failure("neither", "invariant") == "expected 'invariant', got 'neither'"
+    assert failure(None, "invariant") == "expected 'invariant', got None"
+    assert failure(np.bool_(True), False) == "expected False, got True"
+    assert failure(1, True) == "expected True, got a int"
+    pairs = {(0, 1), (2, 3)}
+    assert failure([(0, 1), (5, 5)], pairs) == (
+        "expected 2 in all, got 2; missing (2, 3); too many (5, 5)"
+    )
+    assert failure(3, pairs) == "expected a set of 2 pairs of integers, got a int"
+    assert failure({(0, 1.5)}, pairs) == "expected pairs of integers, got fractions"
+    assert failure((1.0, 2.0), (1.0, 3.0)) == "value 2 of 2: expected 3, got 2"
+    for right, expected in (
+        (np.array([[2, 3], [0, 1]]), pairs),
+        (np.bool_(False), False),
+        ([1, 3.0], (1, 3.0)),
+    ):
+        _judge.compare(right, expected, atol=1e-6, rtol=1e-6)
 
 
 def test_not_run_yet_and_not_a_function():
@@ -172,6 +240,66 @@ def test_not_run_yet_and_not_a_function():
     report = notebook("softmax = 3", "check('softmax')")
     assert "not a function: softmax is 'int' here" in report.text
     assert report.points == 0
+
+
+def test_what_is_accepted_but_should_be_refused():
+    source = """
+def lookup(table, positions):
+    return np.asarray(table)[np.asarray(positions)]
+"""
+    report = notebook(source, "check('lookup')")
+    assert report.state == "not refused"
+    assert "is not refused: " in report.lines[0]
+    assert "expected a ValueError or an IndexError, but the call returned" in report.lines[1]
+
+
+KEY = {label: ("true", f"why {label}") for label in "abcdef"}
+
+
+def test_a_task_with_a_secret_key(monkeypatch):
+    def verdicts(**changed):
+        answers = dict.fromkeys("abcdef", "true") | changed
+        return f"def verdicts():\n    return {answers!r}"
+
+    report = notebook(verdicts(b="maybe", c=""), "check('verdicts')")
+    assert (report.points, report.state) == (0, "wrong")
+    assert report.lines == (
+        "verdicts: 4 of 6 answered.",
+        "No answer yet: b, c; each is true, imprecise or false.",
+    )
+    assert notebook(verdicts(), "check('verdicts')").text == (
+        "verdicts: 6 of 6 answered; the course holds the key and counts the points."
+    )
+    for source, words in {
+        "def verdicts(): raise NotImplementedError()": "verdicts: not written yet",
+        "def verdicts(): return 1 / 0": "verdicts() crashes.\ncrash: ZeroDivisionError",
+        "def verdicts(): return ['true'] * 6": "verdicts() is wrong.\nexpected a dict, got 'list'",
+        "": "verdicts: not run yet",
+    }.items():
+        assert words in notebook(source, "check('verdicts')").text
+
+    graded = notebook(verdicts(d="False ", f="unsure"), f"grade('verdicts', key={KEY})")
+    assert (graded.points, graded.max_points) == (2, 3)
+    assert graded.lines == (
+        "verdicts: 2 of 3 points.",
+        "d: yours is 'false', the verdict is 'true': why d",
+        "No answer yet: f; each is true, imprecise or false.",
+    )
+    assert graded._repr_mimebundle_()["text/plain"] == "2"
+    assert notebook(verdicts(a=" TRUE"), f"grade('verdicts', key={KEY})").passed
+
+    # A student has no key: nbgrader's validation must not call that a failure.
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    alone = notebook(verdicts(), "grade('verdicts')")
+    assert not alone._repr_mimebundle_()["text/plain"].replace(".", "").isdigit()
+    with pytest.raises(AssertionError, match="No answer yet: a"):
+        notebook(verdicts(a=""), "grade('verdicts')")
+    # Grading without the key is a mistake of the course's, and earns nobody points.
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    assert notebook(verdicts(), "grade('verdicts')")._repr_mimebundle_()["text/plain"] == "0"
+    for wrong in (f"grade('softmax', key={KEY})", "grade('verdicts', key={'a': ('true', '')})"):
+        with pytest.raises(ValueError, match="is not graded by this key"):
+            notebook("def softmax(scores): pass", wrong)
 
 
 def test_unknown_name():
@@ -191,8 +319,11 @@ def inverse_frequencies(d_model, *, base=10_000.0):
     return base ** (-np.arange(0, d_model, 2) / d_model)
 """
     report = notebook(source, "check('inverse_frequencies')")
-    assert report.points == 2.5
-    assert "too slow: still running after 5 seconds" in report.text
+    assert (report.points, report.state) == (2.5, "too slow")
+    assert report.lines[:2] == (
+        "inverse_frequencies(8, base=500) is too slow: 2.5 of 4 points.",
+        "too slow: still running after 5 seconds",
+    )
 
 
 def test_too_slow_is_seen_through_a_bare_except():
@@ -231,8 +362,12 @@ def test_every_module_of_answers_belongs_to_a_chapter():
     modules = {path.stem for path in (ROOT / "posenc").glob("[!_]*.py")} - {"plotting"}
     assert modules == {name for names in _guard.CHAPTER_MODULES.values() for name in names}
     for exercise in EXERCISES.values():
-        files, _ = _guard._answers(exercise.assignment)
-        assert exercise.reference.__code__.co_filename in files
+        files, earlier, later = _guard._answers(exercise.assignment)
+        code = exercise.reference.__code__
+        assert code in later
+        assert code not in earlier
+        # nearest_repeat is graded after the chapter whose module holds it.
+        assert code.co_filename in files or exercise.name == "nearest_repeat"
 
 
 def test_functions_of_earlier_chapters_may_be_used():
@@ -256,8 +391,11 @@ def add_positions(x, table, *, start=0):
     return x
 """
     report = notebook(source, "check('add_positions')")
-    assert report.points == 3.5
-    assert "changes its input" in report.text
+    assert (report.points, report.state) == (3.5, "changes its input")
+    assert report.lines[0] == (
+        "add_positions(array of shape (4, 8), array of shape (6, 8)) changes its input: "
+        "3.5 of 4 points."
+    )
     assert report.misconceptions == ("changes x",)
 
 
@@ -308,7 +446,7 @@ def test_grading_hides_its_inputs_and_shows_a_visible_case_that_fails_alike(monk
     report = notebook(IGNORES_BASE, "grade('inverse_frequencies')")
     assert (report.mode, report.points) == ("graded", 2.5)
     assert report.misconceptions == ("base ignored",)
-    assert "inverse_frequencies(8, base=500):" in report.lines
+    assert report.lines[0] == "inverse_frequencies(8, base=500) is wrong: 2.5 of 4 points."
     for cases in _judge.draw_cases(EXERCISES["inverse_frequencies"], "a secret"):
         for case in cases:
             assert f"base={case.kwargs.get('base', 'none')}" not in report.text
@@ -325,7 +463,9 @@ def inverse_frequencies(d_model, *, base=10_000.0):
     assert notebook(visible_only, "check('inverse_frequencies')").passed
     report = notebook(visible_only, "grade('inverse_frequencies')")
     assert report.points == 2.5
-    assert "cases drawn for grading alone; no visible case shows it" in report.text
+    assert report.lines[0] == "inverse_frequencies is wrong: 2.5 of 4 points."
+    assert "cases drawn for grading alone; no visible case shows it" in report.lines[1]
+    assert "Not right yet: values at another base; an integer base." in report.text
 
 
 def test_another_seed_draws_other_cases(monkeypatch):

@@ -15,6 +15,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
 
+import posenc
 from posenc.exercises import for_assignment
 from posenc.grading import cli, demo
 
@@ -22,11 +23,11 @@ ROOT = Path(__file__).parents[1]
 NAME = demo.ASSIGNMENT
 NOTEBOOK = f"{NAME}/{NAME}.ipynb"
 EXPECTED = {
-    "complete": [4, 8, 3, 4],
-    "blank": [0, 0, 0, 0],
-    "halves": [4, 0, 3, 4],
-    "fixed-base": [2.5, 8, 3, 4],
-    "crash": [4, 8, 0, 4],
+    "complete": [4, 8, 3, 4, 2, 4],
+    "blank": [0, 0, 0, 0, 0, 0],
+    "halves": [4, 0, 3, 4, 2, 4],
+    "fixed-base": [2.5, 8, 3, 4, 2, 4],
+    "crash": [4, 8, 0, 4, 2, 4],
 }
 
 
@@ -120,6 +121,82 @@ def test_feedback_shows_reports_and_no_solution(sample):
     assert not any(demo.SEED in of_student for of_student in text.values())
 
 
+def test_the_seed_is_kept_with_the_grade_and_reaches_no_student(sample):
+    folder, _ = sample
+    for student in EXPECTED:
+        graded = nbformat.read(folder / f"autograded/{student}/{NOTEBOOK}", as_version=4)
+        assert graded.metadata.posenc == {"seed": demo.SEED, "version": posenc.__version__}
+    released = [folder / "exercises" / NOTEBOOK, *(folder / "feedback").rglob("*.html")]
+    assert len(released) == 1 + len(EXPECTED)
+    assert not any(demo.SEED in path.read_text("utf-8") for path in released)
+
+
+WRONG_VERDICTS = """
+
+solved = verdicts()
+
+def verdicts():
+    other = "false" if solved["a"] == "true" else "true"
+    return solved | {"a": other, "b": "unsure"}
+"""
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    """A course in which two hand in the ledger: the solution, and one with some verdicts wrong."""
+    folder = tmp_path_factory.mktemp("ledger")
+    for name in demo.COURSE_FILES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, folder / name)
+    done = nbgrader(folder, "generate_assignment", "05-ledger")
+    assert done.returncode == 0, done.stdout
+    right = {
+        cell.id: cell.source
+        for cell in nbformat.read(
+            folder / "_build/source/05-ledger/05-ledger.ipynb", as_version=4
+        ).cells
+    }
+    for student in ("right", "wrong"):
+        path = folder / f"submitted/{student}/05-ledger/05-ledger.ipynb"
+        path.parent.mkdir(parents=True)
+        notebook = nbformat.read(folder / "exercises/05-ledger/05-ledger.ipynb", as_version=4)
+        for cell in notebook.cells:
+            if cell.id in ("verdicts", "nearest_repeat"):
+                cell.source = right[cell.id]
+            if cell.id == "verdicts" and student == "wrong":
+                cell.source += WRONG_VERDICTS
+        nbformat.write(notebook, path)
+    for command in ("autograde", "generate_feedback"):
+        done = nbgrader(folder, command, "05-ledger")
+        assert done.returncode == 0, done.stdout
+    return folder
+
+
+@pytest.mark.slow
+def test_verdicts_are_graded_by_a_key_that_no_student_sees(ledger):
+    with Gradebook(f"sqlite:///{ledger / 'gradebook.db'}") as gradebook:
+        submissions = gradebook.find_assignment("05-ledger").submissions
+        assert {each.student.id: each.score for each in submissions} == {"right": 5, "wrong": 4}
+    source = (ROOT / "solutions/05-ledger/05-ledger.py").read_text("utf-8")
+    (key,) = re.findall(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", source, re.DOTALL)
+    reasons = re.findall(r'"([^"]{30,})"', key)
+    assert len(reasons) >= 6
+    released = (ledger / "exercises/05-ledger/05-ledger.ipynb").read_text("utf-8")
+    pages = {
+        student: (ledger / f"feedback/{student}/05-ledger/05-ledger.html").read_text("utf-8")
+        for student in ("right", "wrong")
+    }
+    for text in (released, *pages.values()):
+        assert "HIDDEN TESTS" not in text
+        assert "key=" not in text
+    assert not any(reason in text for reason in reasons for text in (released, pages["right"]))
+    page = " ".join(BeautifulSoup(pages["wrong"], "html.parser").get_text().split())
+    assert "verdicts: 2 of 3 points." in page
+    assert "No answer yet: b; each is true, imprecise or false." in page
+    # The reason of the wrong verdict is there, and no other.
+    assert [reason in page for reason in reasons] == [True] + [False] * (len(reasons) - 1)
+
+
 def test_the_sample_class_never_writes_into_a_folder_that_is_in_use(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     (tmp_path / "mine.txt").write_text("mine", "utf-8")
@@ -168,7 +245,7 @@ def test_validate_shows_the_report(sample):
     shown = nbgrader(folder, "validate", f"submitted/halves/{NOTEBOOK}").stdout
     assert "VALIDATION FAILED ON 1 CELL(S)" in shown
     report = " ".join(shown.split())
-    assert "sinusoidal_encoding: 0 of 8 points. 1 of 8 checks pass" in report
+    assert "sinusoidal_encoding([0.0, 1.0, 2.0, 3.0], 8) is wrong: 0 of 8 points." in report
     assert (
         "Recognised: halves - all sines come first and all cosines after them; the paper "
         "interleaves them: sine at column 2i, cosine at 2i + 1."
@@ -227,10 +304,10 @@ def test_a_cell_that_never_ends_or_ends_python_costs_its_own_task_alone(graded):
     done = nbgrader(graded, "autograde", NAME, "--force", "--Execute.timeout=4")
     assert done.returncode == 0, done.stdout
     assert totals(graded) == {
-        "complete": 4 + 8 + 3,
+        "complete": 4 + 8 + 3 + 2 + 4,
         "blank": 0,
         "halves": sum(EXPECTED["halves"]),
-        "fixed-base": 2.5 + 8 + 4,
+        "fixed-base": 2.5 + 8 + 4 + 2 + 4,
         "crash": sum(EXPECTED["crash"]),
     }
     for student, words in {

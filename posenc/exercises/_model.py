@@ -51,15 +51,23 @@ class Case:
         Positional arguments.
     kwargs : dict, optional
         Keyword arguments.
+    label : str, optional
+        What reports call the case, where its arguments say less.
     """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
+    label: str = ""
 
 
 def case(*args: Any, **kwargs: Any) -> Case:
     """Write a case the way its call is written."""
     return Case(args, kwargs)
+
+
+def named_case(label: str, /, *args: Any, **kwargs: Any) -> Case:
+    """Write a case that reports call by a name."""
+    return Case(args, kwargs, label)
 
 
 @dataclass(frozen=True)
@@ -72,30 +80,45 @@ class Criterion:
         Completes "Not right yet: ..." in a report.
     points : float
         What it earns, in steps of 0.5.
-    kind : {'value', 'property', 'refusal', 'unchanged'}
-        Equal to the reference; ``test`` holds; a ValueError or IndexError; arguments are left as
-        they were.
+    kind : {'value', 'share', 'property', 'refusal', 'unchanged'}
+        Equal to the reference in every case; equal, case by case, for a share of the points;
+        ``test`` holds; a ValueError or IndexError; arguments are left as they were.
     visible : callable
         Makes the visible cases anew at each call, so that nobody can change a shared array.
     drawn : callable
         Draws cases from a generator.
     test : callable, optional
         Raises :class:`Failure` where a property does not hold.
+    gate : bool, default False
+        Whether nothing is earned unless this passes.
     """
 
     name: str
     points: float
-    kind: Literal["value", "property", "refusal", "unchanged"]
+    kind: Literal["value", "share", "property", "refusal", "unchanged"]
     visible: Callable[[], Sequence[Case]]
     drawn: Draw
     test: Callable[..., None] | None = None
+    gate: bool = False
 
 
 def values(
-    name: str, points: float, *, visible: Callable[[], Sequence[Case]], drawn: Draw
+    name: str,
+    points: float,
+    *,
+    visible: Callable[[], Sequence[Case]],
+    drawn: Draw,
+    gate: bool = False,
 ) -> Criterion:
     """Ask for the reference's values."""
-    return Criterion(name, points, "value", visible, drawn)
+    return Criterion(name, points, "value", visible, drawn, gate=gate)
+
+
+def share(
+    name: str, points: float, *, visible: Callable[[], Sequence[Case]], drawn: Draw
+) -> Criterion:
+    """Ask for the reference's values, and count the cases one by one, rounded down to halves."""
+    return Criterion(name, points, "share", visible, drawn)
 
 
 def holds(
@@ -187,6 +210,11 @@ class Exercise:
         Other right implementations, which the checks must accept.
     atol, rtol : float, optional
         Values are right within ``atol + rtol * |expected|``.
+    same : callable, optional
+        ``same(got, expected)`` raises :class:`Failure` where a value is not right; in place of
+        the comparison by ``atol`` and ``rtol``.
+    off_limits : tuple of str, optional
+        Functions of the student's own notebook that may not be called.
     """
 
     reference: Callable[..., Any]
@@ -200,6 +228,8 @@ class Exercise:
     variants: dict[str, Callable[..., Any]] = field(default_factory=dict)
     atol: float = 1e-6
     rtol: float = 1e-6
+    same: Callable[[Any, Any], None] | None = None
+    off_limits: tuple[str, ...] = ()
 
     def variant(self, name: str) -> Callable[[Callable], Callable]:
         """Add the decorated function to the right implementations."""
@@ -224,6 +254,43 @@ class Exercise:
     def summary(self) -> str:
         """First line of the reference's docstring."""
         return (self.reference.__doc__ or "").strip().splitlines()[0]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A graded task whose right answers lie in the instructor's notebook alone.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function that returns the answers as a dict.
+    summary : str
+        First line of its docstring.
+    labels : tuple of str
+        The questions' labels, which are the dict's keys.
+    words : tuple of str
+        The answers that can be given.
+    points_each : float
+        What a right answer earns.
+    assignment, section, difficulty, importance, minutes
+        As of :class:`Exercise`.
+    """
+
+    name: str
+    summary: str
+    labels: tuple[str, ...]
+    words: tuple[str, ...]
+    points_each: float
+    assignment: str
+    section: str
+    difficulty: int
+    importance: int
+    minutes: str
+
+    @property
+    def points(self) -> float:
+        """The most that can be earned."""
+        return self.points_each * len(self.labels)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from posenc import attention, sinusoidal
-from posenc.exercises._model import Exercise, Misconceptions, case, holds, require, values
+from posenc.exercises._model import (
+    Exercise,
+    Misconceptions,
+    case,
+    holds,
+    named_case,
+    require,
+    values,
+)
 
 ASSIGNMENT = "01-attention"
 
@@ -492,38 +502,11 @@ SELF_ATTENTION = Exercise(
     atol=1e-5,
     rtol=1e-5,
     criteria=(
-        values(
-            "output and weights where d_k = 1, which needs no scale",
-            1,
-            visible=lambda: [_visible_attention(5, 10, d_k=1, d_v=4)],
-            drawn=lambda rng: [_drawn_attention(rng, d_k=1), _drawn_attention(rng, d_k=1)],
-        ),
-        values(
-            "the scale where d_k = d_model",
-            2,
-            visible=lambda: [_visible_attention(5, 8, d_k=8, d_v=4)],
-            drawn=lambda rng: [_drawn_attention(rng), _drawn_attention(rng)],
-        ),
-        values(
-            "the scale where d_k differs from d_model",
-            0.5,
-            visible=lambda: [_visible_attention(5, 8, d_k=3, d_v=6)],
-            drawn=lambda rng: [_drawn_attention(rng, d_k=int(rng.integers(2, 5)))],
-        ),
-        values(
-            "values with causal=True",
-            1,
-            # With d_k = 1 here and below, a wrong scale is not counted again.
-            visible=lambda: [_visible_attention(5, 10, d_k=1, d_v=4, causal=True)],
-            drawn=lambda rng: [
-                _drawn_attention(rng, d_k=1, causal=True),
-                _drawn_attention(rng, d_k=1, causal=True),
-            ],
-        ),
         holds(
             "with causal=True no row sees a later one",
             0.5,
             _blind_to_later_rows,
+            # With d_k = 1 here and below, a wrong scale is not counted again.
             visible=lambda: [_visible_attention(5, 10, d_k=1, d_v=4, causal=True)],
             drawn=lambda rng: [
                 _drawn_attention(rng, d_k=1, causal=True),
@@ -559,6 +542,33 @@ SELF_ATTENTION = Exercise(
                 _attention_case(rng, 9, 9, 9, d_k=9, d_v=int(rng.integers(2, 7))),
                 _attention_case(rng, 3, 4, 8, d_k=8, d_v=5, causal=True),
                 _attention_case(rng, 2, 3, 4, 8, d_k=8, d_v=5, causal=True),
+            ],
+        ),
+        values(
+            "output and weights where d_k = 1, which needs no scale",
+            1,
+            visible=lambda: [_visible_attention(5, 10, d_k=1, d_v=4)],
+            drawn=lambda rng: [_drawn_attention(rng, d_k=1), _drawn_attention(rng, d_k=1)],
+        ),
+        values(
+            "the scale where d_k = d_model",
+            2,
+            visible=lambda: [_visible_attention(5, 8, d_k=8, d_v=4)],
+            drawn=lambda rng: [_drawn_attention(rng), _drawn_attention(rng)],
+        ),
+        values(
+            "the scale where d_k differs from d_model",
+            0.5,
+            visible=lambda: [_visible_attention(5, 8, d_k=3, d_v=6)],
+            drawn=lambda rng: [_drawn_attention(rng, d_k=int(rng.integers(2, 5)))],
+        ),
+        values(
+            "values with causal=True",
+            1,
+            visible=lambda: [_visible_attention(5, 10, d_k=1, d_v=4, causal=True)],
+            drawn=lambda rng: [
+                _drawn_attention(rng, d_k=1, causal=True),
+                _drawn_attention(rng, d_k=1, causal=True),
             ],
         ),
     ),
@@ -933,4 +943,1047 @@ def _(function, x, permutation):
     return np.float32(np.abs(function(x[permutation]) - function(x)[permutation]).max())
 
 
-EXERCISES = (SOFTMAX, SELF_ATTENTION, EQUIVARIANCE_GAP)
+_symmetries = Misconceptions()
+
+
+def _answer(invariant, equivariant):
+    return "invariant" if invariant else "equivariant" if equivariant else "neither"
+
+
+def _stays(function, x, permutation):
+    return np.allclose(function(x[permutation]), function(x), atol=1e-7)
+
+
+def _moves_along(function, x, permutation):
+    output = np.asarray(function(x))
+    return (
+        output.ndim > 0
+        and len(output) == len(x)
+        and np.allclose(function(x[permutation]), output[permutation], atol=1e-7)
+    )
+
+
+def _classified(function, x, permutations, combine=all):
+    return _answer(
+        combine(_stays(function, x, permutation) for permutation in permutations),
+        combine(_moves_along(function, x, permutation) for permutation in permutations),
+    )
+
+
+@_symmetries.idea(
+    "the first permutation alone",
+    "one permutation decides, and the others are not tried: a symmetric convolution commutes with "
+    "reversal, but with few others",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    return _classified(function, x, permutations[:1])
+
+
+@_symmetries.idea(
+    "the last permutation alone",
+    "each round of the loop forgets the one before, so the last permutation decides; the answer "
+    "has to hold for all of them",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    return _classified(function, x, permutations[-1:])
+
+
+@_symmetries.idea(
+    "any instead of all",
+    "one permutation that fits is taken for enough; a symmetry has to hold for all of them",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    return _classified(function, x, permutations, any)
+
+
+@_symmetries.idea(
+    "reversal instead of the permutations",
+    "the rows are reversed, and the permutations given are not used; a symmetric convolution "
+    "commutes with reversal, but with few others",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    return _classified(function, x, [np.arange(len(x))[::-1]])
+
+
+@_symmetries.idea(
+    "tested in the other order",
+    "equivariance is tested first; the mean of all rows, written into every row, passes both "
+    "tests, and invariant is the stronger word for it",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    if all(_moves_along(function, x, permutation) for permutation in permutations):
+        return "equivariant"
+    return _classified(function, x, permutations)
+
+
+@_symmetries.idea(
+    "the shape decides",
+    "an output with one row for each position is tested for equivariance alone; it may be "
+    "invariant all the same, as sorted columns are",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    if np.shape(function(x))[:1] == (len(x),):
+        moves = all(_moves_along(function, x, permutation) for permutation in permutations)
+        return _answer(False, moves)
+    return _classified(function, x, permutations)
+
+
+@_symmetries.idea(
+    "the two words swapped",
+    "invariant means that the output stays as it is, equivariant that its rows move along; they "
+    "have changed places",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    answer = _classified(function, x, permutations)
+    return {"invariant": "equivariant", "equivariant": "invariant"}.get(answer, answer)
+
+
+@_symmetries.idea(
+    "equivariant whatever is not invariant",
+    "there is no second test: an output that changes may also change in a way that is no "
+    "permutation of its rows, and then the function is neither",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    stays = all(_stays(function, x, permutation) for permutation in permutations)
+    return _answer(stays, True)
+
+
+@_symmetries.idea(
+    "invariant or neither",
+    "only whether the output stays the same is asked; rows that move along with those of the input "
+    "make the function equivariant",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    stays = all(_stays(function, x, permutation) for permutation in permutations)
+    return _answer(stays, False)
+
+
+@_symmetries.idea(
+    "position axis taken for granted",
+    "the output is indexed with the permutation whatever its shape; a pooled one has no row for "
+    "each position, and cannot be equivariant",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    output, pairs = function(x), [(function(x[order]), order) for order in permutations]
+    if all(np.allclose(moved, output, atol=1e-7) for moved, _ in pairs):
+        return "invariant"
+    moves = all(np.allclose(moved, output[order], atol=1e-7) for moved, order in pairs)
+    return _answer(False, moves)
+
+
+@_symmetries.idea(
+    "inverse permutation",
+    "the output is permuted in the direction opposite to the input's: the same permutation a "
+    "second time does not undo the first, unless it is its own inverse",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    answer = _classified(function, x, permutations)
+    output = np.asarray(function(x))
+    if answer != "equivariant":
+        return answer
+    twice = all(np.allclose(function(x[order])[order], output, atol=1e-7) for order in permutations)
+    return _answer(False, twice)
+
+
+@_symmetries.idea(
+    "compared exactly",
+    "outputs are compared with ==; sums in another order differ in their last digits, so compare "
+    "with a tolerance, as np.allclose does",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    output = np.asarray(function(x))
+    pairs = [(function(x[order]), order) for order in permutations]
+    rows = output.shape[:1] == (len(x),)
+    return _answer(
+        all(np.array_equal(moved, output) for moved, _ in pairs),
+        rows and all(np.array_equal(moved, output[order]) for moved, order in pairs),
+    )
+
+
+@_symmetries.idea(
+    "signed difference",
+    "the largest difference is taken with its sign, so outputs that only became smaller pass for "
+    "equal; take absolute values first",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    output = np.asarray(function(x))
+    pairs = [(function(x[order]), order) for order in permutations]
+    rows = output.shape[:1] == (len(x),)
+    return _answer(
+        all(np.max(moved - output) < 1e-7 for moved, _ in pairs),
+        rows and all(np.max(moved - output[order]) < 1e-7 for moved, order in pairs),
+    )
+
+
+@_symmetries.idea(
+    "differences that cancel",
+    "the differences are averaged with their signs, and where rows only change places they cancel; "
+    "compare entry by entry",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    output = function(x)
+    stays = all(abs(np.mean(function(x[order]) - output)) < 1e-7 for order in permutations)
+    return "invariant" if stays else _classified(function, x, permutations)
+
+
+def symmetric_convolution(rows):
+    """Mix each row with its two neighbours, alike on both sides; beyond the ends there is 0."""
+    padded = np.pad(rows, ((1, 1), (0, 0)))
+    return 0.25 * padded[:-2] + 0.5 * rows + 0.25 * padded[2:]
+
+
+def sorted_columns(rows):
+    """Sort each column: one row a position, and the same rows whatever the order."""
+    return np.sort(rows, axis=0)
+
+
+def largest_of_all_rows(rows):
+    """Replace every row by the largest entries of all: equivariant and invariant at once."""
+    return np.broadcast_to(rows.max(axis=0), rows.shape).copy()
+
+
+def mean_row(rows):
+    """Pool to the mean of all rows, (d,)."""
+    return rows.mean(axis=0)
+
+
+def largest_entries(rows):
+    """Pool to the largest entry of each column, (d,)."""
+    return rows.max(axis=0)
+
+
+def products_of_columns(rows):
+    """Pool to a matrix, (d, d), which sums over positions."""
+    return rows.T @ rows
+
+
+def total(rows):
+    """Pool to one number."""
+    return rows.sum()
+
+
+def last_row(rows):
+    """Pool to the last row, (d,)."""
+    return rows[-1]
+
+
+def weighted_mean(rows):
+    """Pool with weights that grow with the row's number, (d,)."""
+    return np.average(rows, axis=0, weights=np.arange(1, len(rows) + 1))
+
+
+def weighted_total(rows):
+    """Pool to one number, with weights that grow with the row's number."""
+    return np.arange(1, len(rows) + 1) @ rows.sum(axis=-1)
+
+
+# All three answers are right in each of these, and guesses seldom are for all.
+_ROWS_OUT = (
+    attention_without_mask,
+    sorted_columns,
+    causal_attention,
+    row_by_row,
+    attention_with_positions,
+    running_outer_products,
+    alternating_offset,
+)
+_POOLED = (
+    mean_row,
+    weighted_mean,
+    row_lengths,
+    total,
+    weighted_total,
+    largest_entries,
+    running_total,
+    products_of_columns,
+)
+_BOTH = (
+    mean_of_all_rows,
+    attention_without_mask,
+    cumulative_sum,
+    largest_of_all_rows,
+    row_by_row,
+    causal_attention,
+    attention_with_positions,
+)
+_REVERSED = (5, 4, 3, 2, 1, 0)
+_LAST_KEPT = (2, 0, 3, 4, 1, 5)
+_ORDERS = ((2, 0, 3, 5, 1, 4), (1, 2, 3, 4, 5, 0), (3, 0, 4, 1, 5, 2))
+
+
+def _seen(function, *orders, x=None):
+    """Return a visible case, with three permutations unless it is given others."""
+    orders = orders or _ORDERS
+    shown = ["reversal" if order == _REVERSED else str(list(order)) for order in orders]
+    label = f"{function.__name__}, array of shape (6, 8), [{', '.join(shown)}]"
+    return named_case(label, function, _visible_rows() if x is None else x, np.array(orders))
+
+
+def _in_order(rows: np.ndarray, *, falling: bool = False) -> np.ndarray:
+    """Sort rows by their sums, so that every other order lessens or raises a weighted total."""
+    order = np.argsort(rows.sum(axis=-1))
+    return rows[order[::-1] if falling else order]
+
+
+def _order_that_moves_the_last(rng: np.random.Generator, length: int) -> np.ndarray:
+    while True:
+        order = _order(rng, length)
+        if order[-1] != length - 1:
+            return order
+
+
+def _drawn_orders(rng: np.random.Generator, function, **special):
+    """Draw a case with a few permutations; ``special`` puts a kind of permutation at an index."""
+    length = int(rng.integers(5, 8))
+    orders = [_order_that_moves_the_last(rng, length) for _ in range(int(rng.integers(3, 5)))]
+    if "reversal" in special:
+        orders[special["reversal"]] = np.arange(length)[::-1]
+    if "last_kept" in special:
+        orders[special["last_kept"]] = np.append(_order(rng, length - 1), length - 1)
+    return case(function, _rows(rng, length), np.array(orders))
+
+
+def _drawn_in_order(rng: np.random.Generator, *, falling: bool):
+    drawn = _drawn_orders(rng, weighted_total)
+    function, x, orders = drawn.args
+    return case(function, _in_order(x, falling=falling), orders)
+
+
+def _own_inverses(rng: np.random.Generator, function):
+    """Draw a case with two permutations that swap rows in pairs, so that twice undoes once."""
+    orders = []
+    for _ in range(2):
+        order, places = np.arange(6), rng.permutation(6)
+        order[places] = order[places.reshape(3, 2)[:, ::-1].ravel()]
+        orders.append(order)
+    return case(function, _rows(rng), np.array(orders))
+
+
+CLASSIFY_SYMMETRY = Exercise(
+    reference=attention.classify_symmetry,
+    assignment=ASSIGNMENT,
+    section="attention-symmetries",
+    difficulty=3,
+    importance=5,
+    minutes="10-15",
+    criteria=(
+        values(
+            "one row for each position",
+            1,
+            visible=lambda: [_seen(function) for function in _ROWS_OUT],
+            drawn=lambda rng: [_drawn_orders(rng, function) for function in _ROWS_OUT],
+        ),
+        values(
+            "pooled outputs, and one number a row",
+            0.5,
+            visible=lambda: [
+                *(_seen(function) for function in _POOLED),
+                _seen(weighted_total, x=_in_order(_visible_rows())),
+                _seen(weighted_total, x=_in_order(_visible_rows(), falling=True)),
+            ],
+            drawn=lambda rng: [
+                *(_drawn_orders(rng, function) for function in _POOLED),
+                _drawn_in_order(rng, falling=False),
+                _drawn_in_order(rng, falling=True),
+            ],
+        ),
+        values(
+            "what holds for all the permutations",
+            1,
+            # Reversal fools where it comes first, last, or at all: each wrong idea differs.
+            visible=lambda: [
+                _seen(symmetric_convolution, _REVERSED, *_ORDERS[:2]),
+                _seen(symmetric_convolution, *_ORDERS[:2], _REVERSED),
+                _seen(symmetric_convolution, _ORDERS[0], _REVERSED, _ORDERS[1]),
+                _seen(symmetric_convolution),
+                _seen(row_by_row, _REVERSED, *_ORDERS[:2]),
+                # Two permutations that are their own inverses.
+                _seen(attention_without_mask, _REVERSED, (1, 0, 3, 2, 5, 4)),
+                _seen(largest_entries, *_ORDERS[:2], _REVERSED),
+                _seen(last_row, _LAST_KEPT, *_ORDERS[:2]),
+                _seen(last_row, *_ORDERS[:2], _LAST_KEPT),
+                _seen(last_row, _ORDERS[0], _LAST_KEPT, _ORDERS[1]),
+            ],
+            drawn=lambda rng: [
+                _drawn_orders(rng, symmetric_convolution, reversal=0),
+                _drawn_orders(rng, symmetric_convolution, reversal=-1),
+                _drawn_orders(rng, symmetric_convolution, reversal=1),
+                _drawn_orders(rng, symmetric_convolution),
+                _drawn_orders(rng, row_by_row, reversal=0),
+                _own_inverses(rng, attention_without_mask),
+                _drawn_orders(rng, largest_entries, reversal=-1),
+                *(_drawn_orders(rng, last_row, last_kept=at) for at in (0, -1, 1)),
+            ],
+        ),
+        values(
+            "invariant where both would do",
+            0.5,
+            visible=lambda: [_seen(function) for function in _BOTH],
+            drawn=lambda rng: [_drawn_orders(rng, function) for function in _BOTH],
+        ),
+    ),
+    misconceptions=tuple(_symmetries),
+)
+
+
+@CLASSIFY_SYMMETRY.variant("all of a generator")
+def _(function, x, permutations):
+    return _classified(function, x, permutations)
+
+
+@CLASSIFY_SYMMETRY.variant("loop with two flags")
+def _(function, x, permutations):
+    before = np.asarray(function(x))
+    invariant = True
+    equivariant = before.ndim > 0 and before.shape[0] == x.shape[0]
+    for permutation in permutations:
+        after = np.asarray(function(x[permutation]))
+        if np.abs(after - before).max() > 1e-6:
+            invariant = False
+        if equivariant and np.abs(after - before[permutation]).max() > 1e-6:
+            equivariant = False
+    return _answer(invariant, equivariant)
+
+
+@CLASSIFY_SYMMETRY.variant("permutation undone on the output")
+def _(function, x, permutations):
+    before = np.asarray(function(x))
+    after = [np.asarray(function(x[order])) for order in permutations]
+    if np.allclose(after, before):
+        return "invariant"
+    if before.shape[:1] != (len(x),):
+        return "neither"
+    undone = [moved[np.argsort(order)] for moved, order in zip(after, permutations, strict=True)]
+    return "equivariant" if np.allclose(undone, before) else "neither"
+
+
+@CLASSIFY_SYMMETRY.variant("list of rows, and an error for no position axis")
+def _(function, x, permutations):
+    def close(first, second):
+        return bool(np.max(np.abs(np.asarray(first) - second)) < 1e-8)
+
+    before, moving = function(x), True
+    after = [function(np.array([x[row] for row in order])) for order in permutations]
+    if all(close(output, before) for output in after):
+        return "invariant"
+    for output, order in zip(after, permutations, strict=True):
+        try:
+            moving &= len(before) == len(x) and close(output, [before[row] for row in order])
+        except TypeError:
+            moving = False
+    return "equivariant" if moving else "neither"
+
+
+@CLASSIFY_SYMMETRY.variant("float32")
+def _(function, x, permutations):
+    single = np.float32(x)
+    before = np.asarray(function(single))
+    moves = before.ndim > 0 and len(before) == len(x)
+    stays = True
+    for order in permutations:
+        after = function(single[order])
+        stays = stays and np.allclose(after, before, rtol=1e-3, atol=1e-4)
+        moves = moves and np.allclose(after, before[order], rtol=1e-3, atol=1e-4)
+    return _answer(stays, moves)
+
+
+_means = Misconceptions()
+
+
+def _counts(x, start=1):
+    """Return numbers from start on as a column, one for each row."""
+    return np.arange(start, start + x.shape[-2])[:, np.newaxis]
+
+
+@_means.idea(
+    "the row itself left out",
+    "row t gets the mean of the rows before it, and row 0 the mean of nothing, which is nan; row t "
+    "itself belongs to it",
+    "attention-causal-mean",
+)
+def _(x):
+    return (np.cumsum(x, axis=-2) - x) / _counts(x, 0)
+
+
+@_means.idea(
+    "mean over all",
+    "every row gets the mean of the whole sequence; row t may only use rows 0 to t",
+    "attention-causal-mean",
+)
+def _(x):
+    return np.broadcast_to(np.mean(x, axis=-2, keepdims=True), x.shape).copy()
+
+
+@_means.idea(
+    "mean of the later rows",
+    "row t gets the mean of the rows from t on; it may look back, not ahead",
+    "attention-causal-mean",
+)
+def _(x):
+    later = np.cumsum(x[..., ::-1, :], axis=-2)[..., ::-1, :]
+    return later / _counts(x)[::-1]
+
+
+@_means.idea(
+    "along the features",
+    "the average runs along the last axis, from feature to feature; the rows are the tokens, and "
+    "their axis is the second last",
+    "attention-causal-mean",
+)
+def _(x):
+    return np.cumsum(x, axis=-1) / np.arange(1, x.shape[-1] + 1)
+
+
+@_means.idea(
+    "first axis",
+    "axis 0 is the tokens' in a single sequence, and the batch's in a batch; counted from the end, "
+    "theirs is -2 in both",
+    "attention-causal-mean",
+)
+def _(x):
+    counts = np.arange(1, len(x) + 1).reshape(-1, *[1] * (x.ndim - 1))
+    return np.cumsum(x, axis=0) / counts
+
+
+@_means.idea(
+    "sum instead of mean",
+    "the rows so far are added up and not divided by how many they are",
+    "attention-causal-mean",
+)
+def _(x):
+    return np.cumsum(x, axis=-2)
+
+
+@_means.idea(
+    "one count for all",
+    "every sum is divided by n, as equal weights 1/n do that are masked afterwards; row t has "
+    "t + 1 rows to share among",
+    "attention-causal-mean",
+)
+def _(x):
+    return np.cumsum(x, axis=-2) / x.shape[-2]
+
+
+@_means.idea(
+    "counts from 0",
+    "the sum of rows 0 to t is divided by t, and for row 0 by 0; it has t + 1 rows",
+    "attention-causal-mean",
+)
+def _(x):
+    return np.cumsum(x, axis=-2) / _counts(x, 0)
+
+
+@_means.idea(
+    "counts along the features",
+    "np.arange(1, n + 1) has one axis, which lines up with the features; [:, np.newaxis] makes a "
+    "column of it, one count for each row",
+    "attention-causal-mean",
+)
+def _(x):
+    return np.cumsum(x, axis=-2) / np.arange(1, x.shape[-2] + 1)
+
+
+@_means.idea(
+    "mean of the last mean and the new row",
+    "each row is averaged with the result before it, half and half, so that early rows fade; all "
+    "rows so far count alike",
+    "attention-causal-mean",
+)
+def _(x):
+    means = np.array(x, dtype=float)
+    for row in range(1, x.shape[-2]):
+        means[..., row, :] = (means[..., row - 1, :] + x[..., row, :]) / 2
+    return means
+
+
+@_means.idea(
+    "results cut to integers",
+    "the result is stored in an array like x, which for integers drops what comes after the point; "
+    "make it of floats",
+    "attention-causal-mean",
+)
+def _(x):
+    means = np.zeros_like(x)
+    for row in range(x.shape[-2]):
+        means[..., row, :] = x[..., : row + 1, :].mean(axis=-2)
+    return means
+
+
+def _knows_no_later_row(candidate, x):
+    other = x.copy()
+    other[..., -1, :] += 1
+    before, after = candidate(x), candidate(other)
+    require(
+        np.allclose(before[..., :-1, :], after[..., :-1, :], atol=1e-5, equal_nan=True),
+        "another last row of x should change the last row of the result alone",
+    )
+
+
+CAUSAL_MEAN = Exercise(
+    reference=attention.causal_mean,
+    assignment=ASSIGNMENT,
+    section="attention-causal-mean",
+    difficulty=2,
+    importance=3,
+    minutes="5-10",
+    atol=1e-5,
+    rtol=1e-5,
+    criteria=(
+        holds(
+            "no row knows a later one",
+            0.5,
+            _knows_no_later_row,
+            visible=lambda: [case(_visible_rows())],
+            drawn=lambda rng: [case(_rows(rng)), case(_rows(rng, int(rng.integers(4, 8))))],
+        ),
+        values(
+            "the rows of one sequence",
+            0.5,
+            # As many rows as features let counts along the wrong axis go on without an error.
+            visible=lambda: [
+                case(_visible_rows()),
+                case(np.random.default_rng(2).standard_normal((8, 8)).round(2)),
+            ],
+            drawn=lambda rng: [
+                case(_rows(rng)),
+                case(rng.standard_normal((10, 10)).round(2)),
+                case(np.eye(int(rng.integers(6, 9)), 12)),
+            ],
+        ),
+        values(
+            "each sequence of a batch",
+            0.5,
+            visible=lambda: [
+                case(np.random.default_rng(3).standard_normal((2, 4, 8)).round(2)),
+            ],
+            drawn=lambda rng: [
+                case(rng.standard_normal((*rng.integers(2, 6, 2), 8)).round(2)),
+                case(rng.standard_normal((2, 3, int(rng.integers(3, 6)), 10)).round(2)),
+            ],
+        ),
+        values(
+            "rows of integers",
+            0.5,
+            visible=lambda: [case(np.random.default_rng(4).integers(-9, 10, (6, 8)))],
+            drawn=lambda rng: [
+                case(rng.integers(-9, 10, (int(rng.integers(5, 9)), 8))),
+                case(rng.integers(0, 100, (5, 9)).astype(np.int32)),
+            ],
+        ),
+    ),
+    misconceptions=tuple(_means),
+)
+
+
+@CAUSAL_MEAN.variant("mean of each prefix")
+def _(x):
+    rows = range(1, x.shape[-2] + 1)
+    return np.stack([x[..., :row, :].mean(axis=-2) for row in rows], axis=-2)
+
+
+@CAUSAL_MEAN.variant("running sum over counts")
+def _(x):
+    return np.add.accumulate(x, axis=-2) / _counts(x)
+
+
+@CAUSAL_MEAN.variant("softmax of masked zeros")
+def _(x):
+    scores = np.where(np.tri(x.shape[-2], dtype=bool), 0, -np.inf)
+    return attention.softmax(scores) @ x
+
+
+@CAUSAL_MEAN.variant("mean brought up to date row by row")
+def _(x):
+    means = np.array(x, dtype=float)
+    for row in range(1, x.shape[-2]):
+        old = means[..., row - 1, :]
+        means[..., row, :] = old + (x[..., row, :] - old) / (row + 1)
+    return means
+
+
+@CAUSAL_MEAN.variant("self-attention with weights of zero")
+def _(x):
+    nothing = np.zeros((x.shape[-1], 1))
+    return attention.self_attention(x, nothing, nothing, np.eye(x.shape[-1]), causal=True)[0]
+
+
+@CAUSAL_MEAN.variant("nested lists")
+def _(x):
+    return (np.cumsum(x, axis=-2) / _counts(x)).tolist()
+
+
+@CAUSAL_MEAN.variant("float32")
+def _(x):
+    return np.cumsum(x, axis=-2, dtype=np.float32) / np.float32(_counts(x))
+
+
+_prefixes = Misconceptions()
+
+
+def _through(x, layers, causal):
+    for w_q, w_k, w_v in layers:
+        x, _ = attention.self_attention(x, w_q, w_k, w_v, causal=causal)
+    return x
+
+
+def _reordered(x, permutation):
+    return x[..., [*permutation, -1], :]
+
+
+def _change(x, layers, permutation, causal, *, row=-1):
+    """Return how the output of one row changes, entry by entry."""
+    before = _through(x, layers, causal)
+    after = _through(_reordered(x, permutation), layers, causal)
+    return after[..., row, :] - before[..., row, :]
+
+
+@_prefixes.idea(
+    "the last token permuted too",
+    "the first token is kept in its place and the last one moves; the tokens before the last are "
+    "permuted, and the last one stays to be asked",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    moved = x[..., [0, *(np.asarray(permutation) + 1)], :]
+    after, before = (_through(rows, layers, causal)[..., -1, :] for rows in (moved, x))
+    return np.abs(after - before).max()
+
+
+@_prefixes.idea(
+    "the last token lost",
+    "x[permutation] holds the tokens before the last one alone, so that another token is asked in "
+    "its place; append the last row to them",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    moved = x[..., permutation, :]
+    after, before = (_through(rows, layers, causal)[..., -1, :] for rows in (moved, x))
+    return np.abs(after - before).max()
+
+
+@_prefixes.idea(
+    "one layer only",
+    "only the first layer is applied, and one layer gives the last token a weighted mean, which "
+    "has no order; all layers are to be applied",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.abs(_change(x, layers[:1], permutation, causal)).max()
+
+
+@_prefixes.idea(
+    "every layer starts from x",
+    "each layer is given x again, so that only the last one counts; a layer works on the output of "
+    "the one before it",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    after, before = (
+        [_through(rows, [layer], causal) for layer in layers][-1]
+        for rows in (_reordered(x, permutation), x)
+    )
+    return np.abs(after[..., -1, :] - before[..., -1, :]).max()
+
+
+@_prefixes.idea(
+    "the last layer left out",
+    "the loop ends one layer too early; the output of the last layer is asked for",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.abs(_change(x, layers[:-1], permutation, causal)).max()
+
+
+@_prefixes.idea(
+    "causal ignored",
+    "causal is not passed on to the layers, which then use no mask and see no order, however many "
+    "they are",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.abs(_change(x, layers, permutation, False)).max()
+
+
+@_prefixes.idea(
+    "causal mask always on",
+    "the layers use the causal mask also where causal is False",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.abs(_change(x, layers, permutation, True)).max()
+
+
+@_prefixes.idea(
+    "all tokens compared",
+    "the outputs of all tokens are compared, and those that were moved differ in any case; the "
+    "last token alone is asked",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.abs(_change(x, layers, permutation, causal, row=slice(None))).max()
+
+
+@_prefixes.idea(
+    "the first token asked",
+    "the output of the first token is compared, which was itself moved; the last token is asked",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.abs(_change(x, layers, permutation, causal, row=0)).max()
+
+
+@_prefixes.idea(
+    "weights compared",
+    "the attention weights of the last token are compared, which move along with the tokens; its "
+    "output is the first of the two values that self_attention returns",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    after, before = (
+        attention.self_attention(_through(rows, layers[:-1], causal), *layers[-1], causal=causal)[1]
+        for rows in (_reordered(x, permutation), x)
+    )
+    return np.abs(after[..., -1, :] - before[..., -1, :]).max()
+
+
+@_prefixes.idea(
+    "inverse permutation",
+    "row i is sent to place permutation[i]; row i of the new order is row permutation[i] of x",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.abs(_change(x, layers, np.argsort(permutation), causal)).max()
+
+
+@_prefixes.idea(
+    "mean instead of the largest",
+    "the changes are averaged; asked for is the largest of them",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.abs(_change(x, layers, permutation, causal)).mean()
+
+
+@_prefixes.idea(
+    "norm instead of the largest",
+    "the squares of the changes are added up; asked for is the largest change",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.linalg.norm(_change(x, layers, permutation, causal))
+
+
+@_prefixes.idea(
+    "signed difference",
+    "the largest change is taken before its sign is dropped, so a large negative one is missed",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.max(_change(x, layers, permutation, causal))
+
+
+@_prefixes.idea(
+    "input added to the output",
+    "each layer's input is added to its output, as Transformers do; the layers of this task are "
+    "self_attention alone",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    def through(rows):
+        for layer in layers:
+            rows = rows + attention.self_attention(rows, *layer, causal=causal)[0]
+        return rows[..., -1, :]
+
+    return np.abs(through(_reordered(x, permutation)) - through(x)).max()
+
+
+@_prefixes.idea(
+    "first axis",
+    "x[order] and rows[-1] index the first axis, which in a batch is not the tokens'; theirs is "
+    "the second last",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    after, before = (_through(rows, layers, causal)[-1] for rows in (x[[*permutation, -1]], x))
+    return np.abs(after - before).max()
+
+
+def _layers(rng: np.random.Generator, *widths: int):
+    """Draw a layer between each two widths, of a size that keeps the softmax from one token."""
+    return [
+        tuple(
+            (rng.standard_normal((before, width)) * 1.3 / np.sqrt(before)).round(2)
+            for width in (4, 4, after)
+        )
+        for before, after in pairwise(widths)
+    ]
+
+
+def _prefix_case(rng, *shape, widths, causal, sign=1, order=None):
+    """Draw a case whose label says what no array of numbers would."""
+    x = sign * rng.standard_normal((*shape, widths[0])).round(2)
+    length = shape[-1]
+    order = _order(rng, length - 1) if order is None else np.array(order)
+    number = len(widths) - 1
+    label = (
+        f"{f'{shape[0]} sequences of ' if len(shape) > 1 else ''}{length} tokens, "
+        f"{number} layer{'' if number == 1 else 's'}, {order.tolist()}, causal={causal}"
+    )
+    return named_case(label, x, _layers(rng, *widths), order, causal=causal)
+
+
+def _seen_prefix(*shape, widths, causal, sign=1, order=(2, 0, 3, 1, 4)):
+    rng = np.random.default_rng(1)
+    return _prefix_case(rng, *shape, widths=widths, causal=causal, sign=sign, order=order)
+
+
+def _order_is_not_seen(candidate, x, layers, permutation, *, causal):
+    gap = candidate(x, layers, permutation, causal=causal)
+    require(
+        np.abs(gap) < 1e-5,
+        "nothing shows the last token an order here, so the gap is 0 up to rounding; got "
+        f"{gap:.4g}",
+    )
+
+
+def _both_signs(rng: np.random.Generator, length: int, *, widths, causal):
+    """Draw x and -x, whose outputs differ in sign: in one, the largest change is negative."""
+    drawn = _prefix_case(rng, length, widths=widths, causal=causal)
+    x, *rest = drawn.args
+    return [drawn, named_case(drawn.label, -x, *rest, **drawn.kwargs)]
+
+
+PREFIX_ORDER_GAP = Exercise(
+    reference=attention.prefix_order_gap,
+    assignment=ASSIGNMENT,
+    section="attention-prefix-order",
+    difficulty=3,
+    importance=4,
+    minutes="15-20",
+    atol=1e-5,
+    rtol=1e-4,
+    criteria=(
+        holds(
+            "no gap where no order can be seen",
+            0.5,
+            _order_is_not_seen,
+            visible=lambda: [
+                _seen_prefix(6, widths=(8, 8), causal=True),
+                _seen_prefix(6, widths=(8, 8, 8), causal=False),
+                _seen_prefix(6, widths=(8, 8, 8), causal=True, order=range(5)),
+            ],
+            drawn=lambda rng: [
+                _prefix_case(rng, 6, widths=(8, 8), causal=True),
+                _prefix_case(rng, 7, widths=(10, 10, 10), causal=False),
+                _prefix_case(rng, 6, widths=(8, 8, 8), causal=True, order=range(5)),
+            ],
+        ),
+        values(
+            "one causal layer, and two",
+            1,
+            visible=lambda: [
+                _seen_prefix(6, widths=(8, 8), causal=True),
+                _seen_prefix(6, widths=(8, 8, 8), causal=True),
+                _seen_prefix(6, widths=(8, 8, 8), causal=True, sign=-1),
+            ],
+            drawn=lambda rng: [
+                _prefix_case(rng, 6, widths=(8, 8), causal=True),
+                *_both_signs(rng, int(rng.integers(5, 8)), widths=(8, 8, 8), causal=True),
+            ],
+        ),
+        values(
+            "with the mask and without",
+            0.5,
+            visible=lambda: [
+                _seen_prefix(6, widths=(8, 8, 8), causal=True),
+                _seen_prefix(6, widths=(8, 8, 8), causal=False),
+            ],
+            drawn=lambda rng: [
+                _prefix_case(rng, int(rng.integers(5, 8)), widths=(8, 8, 8), causal=causal)
+                for causal in (True, False)
+            ],
+        ),
+        values(
+            "three layers, and layers of other widths",
+            0.5,
+            visible=lambda: [
+                _seen_prefix(6, widths=(8, 8, 8, 8), causal=True),
+                _seen_prefix(6, widths=(8, 6, 5), causal=True),
+            ],
+            drawn=lambda rng: [
+                _prefix_case(rng, int(rng.integers(5, 8)), widths=(8, 8, 8, 8), causal=True),
+                _prefix_case(rng, int(rng.integers(5, 8)), widths=(8, 6, 5), causal=True),
+            ],
+        ),
+        values(
+            "a batch of sequences",
+            0.5,
+            visible=lambda: [_seen_prefix(2, 6, widths=(8, 8, 8), causal=True)],
+            drawn=lambda rng: [
+                _prefix_case(rng, 3, int(rng.integers(5, 8)), widths=(8, 8, 8), causal=True)
+            ],
+        ),
+    ),
+    misconceptions=tuple(_prefixes),
+)
+
+
+@PREFIX_ORDER_GAP.variant("last row appended")
+def _(x, layers, permutation, *, causal):
+    x = np.asarray(x)
+    moved = np.concatenate([x[..., :-1, :][..., permutation, :], x[..., -1:, :]], axis=-2)
+    changes = _through(moved, layers, causal) - _through(x, layers, causal)
+    return float(np.max(np.abs(changes[..., -1, :])))
+
+
+@PREFIX_ORDER_GAP.variant("index with the last row's number")
+def _(x, layers, permutation, *, causal):
+    order = np.append(permutation, x.shape[-2] - 1)
+    return np.abs(
+        _through(x, layers, causal)[..., -1, :]
+        - _through(np.take(x, order, axis=-2), layers, causal)[..., -1, :]
+    ).max()
+
+
+@PREFIX_ORDER_GAP.variant("both sequences as one batch")
+def _(x, layers, permutation, *, causal):
+    both = _through(np.stack([x, _reordered(x, permutation)]), layers, causal)
+    return np.abs(both[1] - both[0])[..., -1, :].max()
+
+
+@PREFIX_ORDER_GAP.variant("assigned into a copy")
+def _(x, layers, permutation, *, causal):
+    moved = x.copy()
+    moved[..., :-1, :] = x[..., np.asarray(permutation), :]
+    change = _through(moved, layers, causal) - _through(x, layers, causal)
+    return max(change[..., -1, :].max(), -change[..., -1, :].min())
+
+
+@PREFIX_ORDER_GAP.variant("float32")
+def _(x, layers, permutation, *, causal):
+    single = [tuple(np.float32(w) for w in layer) for layer in layers]
+    return np.float32(np.abs(_change(np.float32(x), single, permutation, causal)).max())
+
+
+EXERCISES = (
+    SOFTMAX,
+    SELF_ATTENTION,
+    EQUIVARIANCE_GAP,
+    CLASSIFY_SYMMETRY,
+    CAUSAL_MEAN,
+    PREFIX_ORDER_GAP,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from textwrap import fill
@@ -12,13 +12,13 @@ from types import CodeType
 from typing import Any
 
 from posenc import exercises
-from posenc.exercises import Exercise, Misconception
+from posenc.exercises import Exercise, Keyed, Misconception
 from posenc.grading import _judge
-from posenc.grading._guard import Guard, lifted
+from posenc.grading._guard import CallFault, Guard, lifted
+from posenc.grading._judge import Result, listed
 from posenc.grading._report import (
     Report,
     call_text,
-    listed,
     points_text,
     reading,
     recognised,
@@ -27,6 +27,20 @@ from posenc.grading._report import (
 
 PRACTICE_SEED = "practice"
 SEED_VARIABLE = "POSENC_SEED"
+# Label to the right answer and why it is right.
+Key = Mapping[str, tuple[str, str]]
+# What a report says of a call, by what was found first.
+SAYS = {
+    "wrong": "is wrong",
+    "not refused": "is not refused",
+    "changes its input": "changes its input",
+    "crash": "crashes",
+    "too slow": "is too slow",
+    "out of memory": "runs out of memory",
+    "calls the reference": "calls the reference",
+    "calls what is off limits": "calls what is off limits",
+    "not written yet": "is not written yet",
+}
 
 
 def check(function_or_name: str | Callable, *, seed: str | int | None = None) -> Report:
@@ -57,12 +71,15 @@ def check(function_or_name: str | Callable, *, seed: str | int | None = None) ->
     0.0
     """
     exercise, function, problem = _resolve(function_or_name, sys._getframe(1).f_globals)
+    mode = "visible" if seed is None else "practice"
     if problem:
-        return _unready(exercise, problem, "visible")
-    return _report(exercise, function, seed=seed, mode="visible" if seed is None else "practice")
+        return _unready(exercise, *problem, "visible")
+    if isinstance(exercise, Keyed):
+        return _keyed_report(exercise, function, None, mode)
+    return _report(exercise, function, seed=seed, mode=mode)
 
 
-def grade(function_or_name: str | Callable) -> Report:
+def grade(function_or_name: str | Callable, *, key: Key | None = None) -> Report:
     """Grade a function on cases drawn from the course's seed, for the locked cells of a notebook.
 
     The seed is the environment variable ``POSENC_SEED``; without it, practice cases are drawn and
@@ -72,6 +89,9 @@ def grade(function_or_name: str | Callable) -> Report:
     ----------
     function_or_name : str or callable
         The exercise's name, looked up where ``grade`` is called, or the function itself.
+    key : mapping of str to (str, str), optional
+        Right answers, and why they are right, for a task that has them in the instructor's
+        notebook alone.
 
     Returns
     -------
@@ -81,7 +101,7 @@ def grade(function_or_name: str | Callable) -> Report:
     Raises
     ------
     ValueError
-        If no exercise has that name.
+        If no exercise has that name, or a key is given where none belongs or one that does not fit.
     AssertionError
         With the report as its message, where ``nbgrader validate`` runs the cell and points are
         missing: validation shows nothing else.
@@ -96,11 +116,16 @@ def grade(function_or_name: str | Callable) -> Report:
     seed = os.environ.get(SEED_VARIABLE) or PRACTICE_SEED
     mode = "practice" if seed == PRACTICE_SEED else "graded"
     exercise, function, problem = _resolve(function_or_name, sys._getframe(1).f_globals)
+    if key is not None and (not isinstance(exercise, Keyed) or set(key) != set(exercise.labels)):
+        raise ValueError(f"{exercise.name} is not graded by this key")
     if problem:
-        report = _unready(exercise, problem, mode)
+        report = _unready(exercise, *problem, mode)
+    elif isinstance(exercise, Keyed):
+        report = _keyed_report(exercise, function, key, mode)
     else:
         report = _report(exercise, function, seed=seed, mode=mode)
-    if os.environ.get("NBGRADER_EXECUTION") == "validate" and not report.passed:
+    ready = report.passed or report.state == "answered"
+    if os.environ.get("NBGRADER_EXECUTION") == "validate" and not ready:
         # nbgrader cuts lines at 87 characters.
         raise AssertionError("\n" + "\n".join(fill(line, 80) for line in report.lines)) from None
     return report
@@ -108,22 +133,24 @@ def grade(function_or_name: str | Callable) -> Report:
 
 def _resolve(
     function_or_name: str | Callable, namespace: dict[str, Any]
-) -> tuple[Exercise, Callable, str | None]:
-    """Return the exercise, the function, and in one sentence what keeps it from being judged."""
+) -> tuple[Exercise | Keyed, Callable, tuple[str, str] | None]:
+    """Return the exercise, the function, and what keeps it from being judged: state, sentence."""
     by_name = isinstance(function_or_name, str)
     name = function_or_name if by_name else getattr(function_or_name, "__name__", "")
     exercise = exercises.get(name)
     if by_name and name not in namespace:
-        return exercise, check, f"not run yet: run the cell that defines {name}, then this one."
+        problem = "not run yet", f"run the cell that defines {name}, then this one."
+        return exercise, check, problem
     function = namespace[name] if by_name else function_or_name
     if not callable(function):
         kind = type(function).__name__
-        return exercise, check, f"not a function: {name} is {kind!r} here, expected a function."
+        return exercise, check, ("not a function", f"{name} is {kind!r} here, expected a function.")
     return exercise, function, None
 
 
-def _unready(exercise: Exercise, problem: str, mode: str) -> Report:
-    return Report(exercise.name, 0.0, exercise.points, (), (f"{exercise.name}: {problem}",), mode)
+def _unready(exercise: Exercise | Keyed, state: str, sentence: str, mode: str) -> Report:
+    line = f"{exercise.name}: {state}: {sentence}"
+    return Report(exercise.name, 0.0, exercise.points, (), (line,), mode, state)
 
 
 def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, mode: str) -> Report:
@@ -136,30 +163,30 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
             (results, shown), points = again, _judge.earned(again[0])
             replaced = f" (scored with a right {' and '.join(names)} in place of yours)"
     failing = [result for result in results if not result.passed]
-    if len(failing) == len(results) and all(
-        result.fault is not None and result.fault.kind == "not written yet" for result in failing
-    ):
-        return _unready(exercise, f"not written yet: {failing[0].fault}.", mode)
+    score = f"{points:g} of {points_text(exercise.points)}{replaced}"
+    if not failing:
+        line = f"{exercise.name}: {score}. {_count_text(results, mode)}"
+        return Report(exercise.name, points, exercise.points, (), (line,), mode)
+    if len(failing) == len(results) and {_state(result) for result in failing} == {
+        "not written yet"
+    }:
+        return _unready(exercise, "not written yet", f"{failing[0].fault}.", mode)
 
-    lines = [
-        f"{exercise.name}: {points:g} of {points_text(exercise.points)}{replaced}. "
-        f"{_count_text(results, points, mode)}"
-    ]
-    ideas: list[Misconception] = []
-    if failing:
-        explained = _judge.recognise(exercise, results, seed=seed)
-        # The idea that explains the call shown comes first.
-        first = next(index for index, result in enumerate(results) if not result.passed)
-        ideas = [item for item in exercise.misconceptions if item.name in explained]
-        ideas.sort(key=lambda item: first not in explained[item.name])
-        named = bool(ideas) and first in explained[ideas[0].name]
-        names = [] if named else _judge.resembles(exercise, results, seed=seed)
-        alike = [item for item in exercise.misconceptions if item.name in names][:2]
-        lines += _details(exercise, results, shown)
-        diagnosis = [resembling(alike)] if alike else []
-        diagnosis += [recognised(ideas, explained)] if ideas else []
-        lines += [" ".join(diagnosis)] if diagnosis else []
-        lines.append(reading((alike or ideas or [exercise])[0].section))
+    names = [result.criterion.name for result in failing]
+    alike = next((r for r in shown if not r.passed and r.criterion.name in names), None)
+    state = _state(alike or failing[0])
+    if alike:
+        call = call_text(exercise.name, alike.case)
+        lines = [f"{call} {SAYS[state]}: {score}.", "; ".join(alike.failure.lines)]
+    else:
+        lines = [
+            f"{exercise.name} {SAYS[state]}: {score}.",
+            "It fails on cases drawn for grading alone; no visible case shows it.",
+        ]
+    ideas, resembled, diagnosis = _diagnosis(exercise, results, seed)
+    lines += [diagnosis] if diagnosis else []
+    lines.append(_count_text(results, mode))
+    lines.append(reading((resembled or ideas or [exercise])[0].section))
     return Report(
         exercise.name,
         points,
@@ -167,49 +194,109 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
         tuple(idea.name for idea in ideas),
         tuple(lines),
         mode,
+        state,
+        alike.case.args if alike else (),
+        alike.case.kwargs if alike else {},
     )
+
+
+def _state(result: Result) -> str:
+    """Return in one or a few words how a criterion fails."""
+    if result.fault:
+        return result.fault.kind
+    kinds = {"refusal": "not refused", "unchanged": "changes its input"}
+    return kinds.get(result.criterion.kind, "wrong")
 
 
 def _attempt(
     exercise: Exercise, function: Callable, seed: str | int | None, mode: str
-) -> tuple[list, list]:
+) -> tuple[list[Result], list[Result]]:
     """Return the results that count, and those that may be shown."""
-    results = _judge.judge(exercise, function, seed=seed, guard=Guard(exercise))
+    namespace = getattr(function, "__globals__", {})
+    own = (getattr(namespace.get(name), "__code__", None) for name in exercise.off_limits)
+    forbidden = frozenset(code for code in own if code)
+    results = _judge.judge(exercise, function, seed=seed, guard=Guard(exercise, forbidden))
     if mode != "graded" or all(result.passed for result in results):
         return results, results
-    return results, _judge.judge(exercise, function, guard=Guard(exercise))
+    return results, _judge.judge(exercise, function, guard=Guard(exercise, forbidden))
 
 
-def _count_text(results: list, points: float, mode: str) -> str:
-    right, count = sum(result.passed for result in results), len(results)
+def _count_text(results: list[Result], mode: str) -> str:
+    failing = [result.criterion.name for result in results if not result.passed]
+    right, count = len(results) - len(failing), len(results)
     passing = f"{right} of {count}" + (
         " visible checks pass" if mode == "visible" else " checks pass"
     )
-    if right and not points:
+    gates = [r.criterion.name for r in results if r.criterion.gate and not r.passed]
+    if right and gates:
+        passing += f", but nothing counts before this: {listed(gates)}"
+    elif right and not any(r.passed and r.criterion.kind == "value" for r in results):
         passing += ", but count only once a check of values does"
     if mode == "visible":
-        return f"{passing}; grading runs the same {count} on new cases."
-    seed = "the course's seed" if mode == "graded" else "the practice seed, not the course's"
-    return f"{passing}; the cases are drawn from {seed}."
-
-
-def _details(exercise: Exercise, results: list, shown: list) -> list[str]:
-    """Return what is wrong, by the first of the results that may be shown and fails alike."""
-    failing = [result for result in results if not result.passed]
-    if len(failing) == len(results):
-        lines = ["None of the checks passes yet. The first:"]
+        passing += f"; grading runs the same {count} on new cases."
     else:
-        lines = [f"Not right yet: {listed([result.criterion.name for result in failing])}."]
-    alike = [
-        result
-        for result in shown
-        if not result.passed and result.criterion.name == failing[0].criterion.name
+        seed = "the course's seed" if mode == "graded" else "the practice seed, not the course's"
+        passing += f"; the cases are drawn from {seed}."
+    return f"Not right yet: {listed(failing)}. {passing}" if failing else passing
+
+
+def _diagnosis(
+    exercise: Exercise, results: list[Result], seed: str | int | None
+) -> tuple[list[Misconception], list[Misconception], str]:
+    """Return the ideas recognised, those that show in the first failure alone, and sentences."""
+    explained = _judge.recognise(exercise, results, seed=seed)
+    # The idea that explains the call shown comes first.
+    first = next(index for index, result in enumerate(results) if not result.passed)
+    ideas = [item for item in exercise.misconceptions if item.name in explained]
+    ideas.sort(key=lambda item: first not in explained[item.name])
+    named = bool(ideas) and first in explained[ideas[0].name]
+    names = [] if named else _judge.resembles(exercise, results, seed=seed)
+    alike = [item for item in exercise.misconceptions if item.name in names][:2]
+    sentences = [resembling(alike)] if alike else []
+    sentences += [recognised(ideas, explained)] if ideas else []
+    return ideas, alike, " ".join(sentences)
+
+
+def _keyed_report(task: Keyed, function: Callable, key: Key | None, mode: str) -> Report:
+    """Judge the answers of a task whose key lies in the instructor's notebook alone."""
+
+    def report(points: float, state: str, *lines: str) -> Report:
+        return Report(task.name, points, task.points, (), lines, mode, state)
+
+    try:
+        answers = Guard(task).call(function, (), {})
+    except CallFault as fault:
+        if fault.kind == "not written yet":
+            return _unready(task, fault.kind, f"{fault}.", mode)
+        return report(
+            0.0, fault.kind, f"{task.name}() {SAYS[fault.kind]}.", f"{fault.kind}: {fault}"
+        )
+    if not isinstance(answers, Mapping):
+        kind = type(answers).__name__
+        return report(0.0, "wrong", f"{task.name}() is wrong.", f"expected a dict, got {kind!r}")
+    given = {str(label): _word(answer) for label, answer in answers.items()}
+    open_ = [label for label in task.labels if given.get(label) not in task.words]
+    words = ", ".join(task.words[:-1]) + f" or {task.words[-1]}"
+    missing = f"No answer yet: {', '.join(open_)}; each is {words}." if open_ else ""
+    if key is None:
+        head = f"{task.name}: {len(task.labels) - len(open_)} of {len(task.labels)} answered"
+        if open_:
+            return report(0.0, "wrong", f"{head}.", missing)
+        return report(0.0, "answered", f"{head}; the course holds the key and counts the points.")
+    wrong = [label for label in task.labels if given.get(label) != _word(key[label][0])]
+    points = task.points_each * (len(task.labels) - len(wrong))
+    lines = [f"{task.name}: {points:g} of {points_text(task.points)}."]
+    lines += [
+        f"{label}: yours is {given[label]!r}, the verdict is {key[label][0]!r}: {key[label][1]}"
+        for label in wrong
+        if label not in open_
     ]
-    if not alike:
-        return [*lines, "It fails on cases drawn for grading alone; no visible case shows it."]
-    lines.append(f"{call_text(exercise.name, alike[0].case)}:")
-    lines.append("; ".join(alike[0].failure.lines))
-    return lines
+    lines += [missing] if missing else []
+    return report(points, "wrong" if wrong else "right", *lines)
+
+
+def _word(answer: Any) -> str:
+    return str(answer).strip().lower()
 
 
 @contextmanager
@@ -220,6 +307,8 @@ def _right_dependencies(exercise: Exercise, function: Callable) -> Iterator[list
     for other in exercises.for_assignment(exercise.assignment):
         if other.name == exercise.name:
             break
+        if other.name in exercise.off_limits or isinstance(other, Keyed):
+            continue
         if other.name in _called_names(function) and callable(namespace.get(other.name)):
             mine = namespace[other.name]
             if _judge.earned(_judge.judge(other, mine, guard=Guard(other))) < other.points:

@@ -52,7 +52,11 @@ class _TooSlow(BaseException):
 
 
 class _OffLimits(BaseException):
-    """Raised inside a call that reaches for a function it is asked to write."""
+    """Raised inside a call that reaches for a function it is asked to write, or told not to use."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class _Discard(io.TextIOBase):
@@ -71,13 +75,16 @@ class Guard:
 
     Attributes
     ----------
-    exercise : Exercise or None
+    exercise : Exercise, Keyed or None
         Whose answers are off limits; None lifts that ban, for functions of our own.
+    own_off_limits : frozenset of code
+        The student's own functions that may not be called.
     call_seconds, total_seconds : float
         Time for one call, and for all calls together.
     """
 
-    exercise: exercises.Exercise | None
+    exercise: exercises.Exercise | exercises.Keyed | None
+    own_off_limits: frozenset[CodeType] = frozenset()
     call_seconds: float = 5.0
     total_seconds: float = 20.0
     _spent: float = 0.0
@@ -87,7 +94,7 @@ class Guard:
         left = min(self.call_seconds, self.total_seconds - self._spent)
         if left <= 0:
             raise CallFault("too slow", f"no time was left after {self.total_seconds:g} seconds")
-        watch = _Watch(self.exercise)
+        watch = _Watch(self.exercise, self.own_off_limits)
         args = tuple(watch.permit(value) for value in args)
         kwargs = {name: watch.permit(value) for name, value in kwargs.items()}
         started = monotonic()
@@ -100,7 +107,7 @@ class Guard:
             self.call_seconds = 1.0
             raise CallFault("too slow", f"still running after {left:.3g} seconds") from None
         except _OffLimits as error:
-            raise CallFault("calls the reference", str(error)) from None
+            raise CallFault(error.kind, str(error)) from None
         except NotImplementedError:
             raise CallFault("not written yet", "its cell raises NotImplementedError") from None
         except MemoryError:
@@ -120,12 +127,17 @@ class Guard:
 class _Watch:
     """While active, a call to an answer raises; functions passed in as arguments may do so."""
 
-    def __init__(self, exercise: exercises.Exercise | None) -> None:
-        self._files, self._allowed = (
-            _answers(exercise.assignment) if exercise else (frozenset(), frozenset())
+    def __init__(
+        self,
+        exercise: exercises.Exercise | exercises.Keyed | None,
+        own_off_limits: frozenset[CodeType] = frozenset(),
+    ) -> None:
+        self._own = own_off_limits
+        self._files, self._allowed, self._later = (
+            _answers(exercise.assignment) if exercise else (frozenset(),) * 3
         )
         self._previous: Any = None
-        self._caught: str | None = None
+        self._caught: tuple[str, str] | None = None
 
     def permit(self, value: Any) -> Any:
         """Wrap a function that we pass in, so that it may use what the candidate may not."""
@@ -136,7 +148,6 @@ class _Watch:
             with lifted():
                 return value(*args, **kwargs)
 
-        permitted.__name__ = getattr(value, "__name__", "function")
         return permitted
 
     def __enter__(self) -> None:
@@ -149,13 +160,25 @@ class _Watch:
             sys.setprofile(self._previous)
         if self._caught:
             # Also where the candidate swallowed the exception.
-            raise _OffLimits(self._caught)
+            raise _OffLimits(*self._caught)
 
     def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename in self._files and code not in self._allowed:
-            self._caught = f"it calls posenc's {code.co_name}, which is what you are asked to write"
-            raise _OffLimits(self._caught)
+        if event != "call":
+            return
+        if code in self._own:
+            self._caught = (
+                "calls what is off limits",
+                f"it calls your {code.co_name}, and this task asks you to do without",
+            )
+        elif code in self._later or (code.co_filename in self._files and code not in self._allowed):
+            self._caught = (
+                "calls the reference",
+                f"it calls posenc's {code.co_name}, which is what you are asked to write",
+            )
+        else:
+            return
+        raise _OffLimits(*self._caught)
 
 
 @contextlib.contextmanager
@@ -170,8 +193,10 @@ def lifted() -> Iterator[None]:
 
 
 @cache
-def _answers(assignment: str) -> tuple[frozenset[str], frozenset[CodeType]]:
-    """Return the files whose functions are off limits, and the functions in them that are not."""
+def _answers(
+    assignment: str,
+) -> tuple[frozenset[str], frozenset[CodeType], frozenset[CodeType]]:
+    """Return the files whose functions are off limits, those in them that are not, and others."""
     chapter = exercises.ASSIGNMENTS[assignment].chapter
     files = {
         str(PACKAGE / f"{module}.py")
@@ -180,12 +205,11 @@ def _answers(assignment: str) -> tuple[frozenset[str], frozenset[CodeType]]:
         for module in modules
     }
     files |= {str(path) for path in (PACKAGE / "exercises").glob("ch*.py")}
-    allowed = {
-        other.reference.__code__
-        for other in exercises.EXERCISES.values()
-        if exercises.ASSIGNMENTS[other.assignment].chapter < chapter
-    }
-    return frozenset(files), frozenset(allowed)
+    earlier, later = set(), set()
+    for other in exercises.EXERCISES.values():
+        known = exercises.ASSIGNMENTS[other.assignment].chapter < chapter
+        (earlier if known else later).add(other.reference.__code__)
+    return frozenset(files), frozenset(earlier), frozenset(later)
 
 
 @contextlib.contextmanager

@@ -34,11 +34,20 @@ class Result:
     case: Case | None
     fault: CallFault | None
     observations: tuple[Observation, ...]
+    right: int
+    calls: int
 
     @property
     def passed(self) -> bool:
         """Whether nothing was found wrong."""
         return self.failure is None
+
+    @property
+    def points(self) -> float:
+        """What the criterion earns; a share of its points comes in halves, rounded down."""
+        if self.criterion.kind == "share":
+            return int(2 * self.criterion.points * self.right / self.calls) / 2
+        return self.criterion.points if self.passed else 0.0
 
 
 def judge(
@@ -62,10 +71,12 @@ def draw_cases(exercise: Exercise, seed: str | int | None) -> list[Sequence[Case
 
 
 def earned(results: Sequence[Result]) -> float:
-    """Return the points: none unless at least one value check passes."""
+    """Return the points: none unless a value check passes, and every check that is a gate."""
     if not any(result.passed and result.criterion.kind == "value" for result in results):
         return 0.0
-    return sum(result.criterion.points for result in results if result.passed)
+    if any(result.criterion.gate and not result.passed for result in results):
+        return 0.0
+    return sum(result.points for result in results)
 
 
 def recognise(
@@ -107,7 +118,7 @@ def resembles(
     at = next(index for index, result in enumerate(results) if not result.passed)
     if any(observation.fault for observation in results[at].observations):
         return []
-    if results[at].criterion.kind not in ("value", "property"):
+    if results[at].criterion.kind not in ("value", "share", "property"):
         return []
     return [
         name
@@ -134,17 +145,21 @@ def _judge_criterion(
 ) -> Result:
     """Run every case, so that functions can be compared call by call; keep the first failure."""
     observations: list[Observation] = []
-    first: tuple[Failure, Case, CallFault | None] | None = None
+    wrong: list[tuple[Failure, Case, CallFault | None]] = []
     for each in cases:
         candidate = _Candidate(exercise, function, guard, observations)
         try:
             _CHECKS[criterion.kind](exercise, criterion, candidate, each)
         except Failure as failure:
-            first = first or (failure, each, None)
+            wrong.append((failure, each, None))
         except CallFault as fault:
-            first = first or (_fault_failure(fault), each, fault)
-    failure, failing_case, fault = first or (None, None, None)
-    return Result(criterion, failure, failing_case, fault, tuple(observations))
+            wrong.append((_fault_failure(fault), each, fault))
+    failure, failing_case, fault = wrong[0] if wrong else (None, None, None)
+    if failure and criterion.kind == "share":
+        labels = listed([each.label for _, each, _ in wrong])
+        failure = Failure(*failure.lines, f"{len(wrong)} of {len(cases)} are not right: {labels}")
+    right = len(cases) - len(wrong)
+    return Result(criterion, failure, failing_case, fault, tuple(observations), right, len(cases))
 
 
 class _Candidate:
@@ -184,7 +199,14 @@ def _check_value(
     exercise: Exercise, _criterion: Criterion, candidate: _Candidate, case: Case
 ) -> None:
     expected = exercise.reference(*copy.deepcopy(case.args), **copy.deepcopy(case.kwargs))
-    compare(candidate.raw(case), expected, atol=exercise.atol, rtol=exercise.rtol)
+    _compare(exercise, candidate.raw(case), expected)
+
+
+def _compare(exercise: Exercise, got: Any, expected: Any) -> None:
+    if exercise.same:
+        exercise.same(got, expected)
+    else:
+        compare(got, expected, atol=exercise.atol, rtol=exercise.rtol)
 
 
 def _check_property(
@@ -216,6 +238,7 @@ def _check_unchanged(
 
 _CHECKS: dict[str, Callable[..., None]] = {
     "value": _check_value,
+    "share": _check_value,
     "property": _check_property,
     "refusal": _check_refusal,
     "unchanged": _check_unchanged,
@@ -225,30 +248,79 @@ _CHECKS: dict[str, Callable[..., None]] = {
 def compare(got: Any, expected: Any, *, atol: float, rtol: float) -> None:
     """Raise :class:`Failure` with the place and the size of the first difference."""
     if isinstance(expected, tuple):
-        got = _parts(got, len(expected))
-        for index, (part, wanted) in enumerate(zip(got, expected, strict=True)):
+        for index, (part, wanted) in enumerate(
+            zip(_parts(got, len(expected)), expected, strict=True)
+        ):
             try:
                 compare(part, wanted, atol=atol, rtol=rtol)
             except Failure as failure:
                 raise Failure(f"value {index + 1} of {len(expected)}: {failure}") from None
-        return
-    array, wanted = _shaped(got, expected), np.asarray(expected)
+    elif isinstance(expected, str | bool | np.bool_):
+        _compare_word(got, expected)
+    elif isinstance(expected, set):
+        _compare_set(got, expected)
+    else:
+        _compare_numbers(got, np.asarray(expected), atol, rtol)
+
+
+def _compare_word(got: Any, expected: str | bool) -> None:
+    kinds = (str,) if isinstance(expected, str) else (bool, np.bool_)
+    if not isinstance(got, kinds):
+        raise Failure(f"expected {expected!r}, got {_described(got)}")
+    if got != expected:
+        raise Failure(f"expected {expected!r}, got {kinds[0](got)!r}")
+
+
+def _compare_set(got: Any, expected: set) -> None:
+    try:
+        found = {tuple(int(number) for number in item) for item in got}
+        whole = all(number == int(number) for item in got for number in item)
+    except Exception:
+        raise Failure(
+            f"expected a set of {len(expected)} pairs of integers, got {_described(got)}"
+        ) from None
+    if not whole:
+        raise Failure("expected pairs of integers, got fractions")
+    missing, extra = sorted(expected - found), sorted(found - expected)
+    if missing or extra:
+        details = [f"expected {len(expected)} in all, got {len(found)}"]
+        details += [f"missing {listed(missing, 3)}"] if missing else []
+        details += [f"too many {listed(extra, 3)}"] if extra else []
+        raise Failure("; ".join(details))
+
+
+def _compare_numbers(got: Any, wanted: np.ndarray, atol: float, rtol: float) -> None:
+    array = _shaped(got, wanted)
     close = np.isclose(array, wanted, atol=atol, rtol=rtol, equal_nan=True)
     if close.all():
         return
-    first = tuple(int(index) for index in np.argwhere(~close)[0])
-    shown = 0.0 if abs(wanted[first]) <= atol else wanted[first]
-    difference = f"expected {shown:.6g}, got {array[first]:.6g}"
-    if not first:
-        raise Failure(difference)
-    details = [f"first difference at {list(first)}: {difference}"]
     not_finite = np.isfinite(wanted) & ~np.isfinite(array)
+    shown = not_finite if not_finite.any() else ~close
+    first = tuple(int(index) for index in np.argwhere(shown)[0])
+    expected = 0.0 if abs(wanted[first]) <= atol else wanted[first]
+    difference = f"expected {expected:.6g}, got {array[first]:.6g}"
+    if not first:
+        raise Failure(f"not finite: {difference}" if not_finite.any() else difference)
+    where = f"at {list(first)}: {difference}"
+    dtype = np.asarray(got).dtype
     if not_finite.any():
-        details.append(f"{not_finite.sum()} of {close.size} entries are nan or infinite")
+        details = [
+            f"not finite: first {where}",
+            f"{not_finite.sum()} of {close.size} entries are nan or infinite",
+        ]
     else:
-        details.append(f"largest error {np.abs(array - wanted)[~close].max():.3g}")
-        details.append(f"{(~close).sum()} of {close.size} entries differ")
-    raise Failure("; ".join(details))
+        details = [
+            f"first difference {where}",
+            f"largest error {np.abs(array - wanted)[~close].max():.3g}",
+            f"{(~close).sum()} of {close.size} entries differ",
+        ]
+    raise Failure("; ".join([*details, f"yours is {dtype} of shape {array.shape}"]))
+
+
+def listed(items: Sequence[Any], most: int = 4) -> str:
+    """Return items in one line, cut after the first few."""
+    rest = len(items) - most
+    return "; ".join(map(str, items[:most])) + (f"; and {rest} more" if rest > 0 else "")
 
 
 def _parts(got: Any, count: int) -> Sequence[Any]:
@@ -263,6 +335,8 @@ def _shaped(got: Any, expected: Any) -> Any:
     if isinstance(expected, tuple):
         parts = _parts(got, len(expected))
         return tuple(_shaped(part, wanted) for part, wanted in zip(parts, expected, strict=True))
+    if isinstance(expected, str | bool | set):
+        return got
     wanted = np.asarray(expected)
     if got is None:
         raise Failure("expected an array, got None: is there a `return`?")
@@ -270,11 +344,13 @@ def _shaped(got: Any, expected: Any) -> Any:
         array = np.asarray(got)
     except Exception:
         raise Failure(f"expected an array of shape {wanted.shape}, got {_described(got)}") from None
-    if array.dtype.kind not in "iuf":
-        wanted_kind = "real numbers" if wanted.ndim else "a real number"
+    wanted_kind = "real numbers" if wanted.ndim else "a real number"
+    if array.dtype.kind not in "biufc":
         raise Failure(f"expected {wanted_kind}, got dtype {array.dtype} ({_described(got)})")
     if array.shape != wanted.shape:
-        raise Failure(f"expected shape {wanted.shape}, got shape {array.shape}")
+        raise Failure(f"expected shape {wanted.shape}, got shape {array.shape} of {array.dtype}")
+    if array.dtype.kind in "bc":
+        raise Failure(f"expected {wanted_kind}, got dtype {array.dtype} ({_described(got)})")
     return array.astype(np.float64)
 
 
@@ -318,7 +394,7 @@ def _same(exercise: Exercise, one: Observation, two: Observation) -> bool:
 
 
 def _equal_values(exercise: Exercise, one: Any, two: Any) -> bool:
-    if isinstance(two, tuple):
+    if isinstance(two, tuple) and not exercise.same:
         return (
             isinstance(one, tuple | list)
             and len(one) == len(two)
@@ -328,7 +404,7 @@ def _equal_values(exercise: Exercise, one: Any, two: Any) -> bool:
             )
         )
     try:
-        compare(one, two, atol=exercise.atol, rtol=exercise.rtol)
+        _compare(exercise, one, two)
     except Failure:
         return False
     return True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,14 @@ class Report:
         The report, line by line.
     mode : {'visible', 'practice', 'graded'}
         Visible cases, cases drawn from the public practice seed, or from the course's seed.
+    state : str
+        In one or a few words what was found first: "right", "wrong", "not refused",
+        "changes its input", "crash", "too slow", "out of memory", "calls the reference",
+        "not written yet", "not run yet", "not a function", or "answered" where the course alone
+        knows the right answer.
+    args, kwargs
+        Arguments of the visible call that the report shows: ``function(*report.args,
+        **report.kwargs)`` repeats it.
     """
 
     name: str
@@ -36,6 +45,9 @@ class Report:
     misconceptions: tuple[str, ...]
     lines: tuple[str, ...]
     mode: Literal["visible", "practice", "graded"] = "visible"
+    state: str = "right"
+    args: tuple[Any, ...] = field(default=(), compare=False)
+    kwargs: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def passed(self) -> bool:
@@ -62,6 +74,9 @@ class Report:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         # nbgrader reads a graded cell's points from its plain text; people read the HTML.
         plain = self.text if self.mode == "visible" else f"{self.points:g}"
+        if self.state == "answered" and os.environ.get("NBGRADER_EXECUTION") == "validate":
+            # What is no number passes nbgrader's validation, which has no key.
+            plain = self.text
         return {"text/plain": plain, "text/html": self._repr_html_()}
 
 
@@ -72,6 +87,8 @@ def points_text(points: float) -> str:
 
 def call_text(name: str, case: Case) -> str:
     """Return a call as a person would write it; arrays of more than 8 numbers by their shape."""
+    if case.label:
+        return f"{name}({case.label})"
     parts = [_shown(value) for value in case.args]
     parts += [f"{key}={_shown(value)}" for key, value in case.kwargs.items()]
     return f"{name}({', '.join(parts)})"
@@ -103,12 +120,6 @@ def resembling(misconceptions: Sequence[Misconception]) -> str:
     return f"In the first of these, your answer is that of: {ideas}."
 
 
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """Return names in one line, cut after the first few."""
-    rest = len(names) - most
-    return "; ".join(names[:most]) + (f"; and {rest} more" if rest > 0 else "")
-
-
 def _shown(value: Any) -> str:
     if callable(value):
         return getattr(value, "__name__", "function")
@@ -116,7 +127,10 @@ def _shown(value: Any) -> str:
         return repr(value)
     if isinstance(value, float):
         return f"{value:g}"
-    array = np.asarray(value)
-    if array.size <= 8 and array.ndim <= 2:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return f"a {type(value).__name__} of {len(value)}"
+    if array.size <= 8 and array.ndim <= 2 and array.dtype.kind in "biuf":
         return str(np.round(array, 4).tolist())
     return f"array of shape {array.shape}"

@@ -32,12 +32,15 @@ STAMP = ".made-from"
 RELEASED_STAMP = ".released"
 SETUP = "setup"
 SOLUTION_MARK = "### BEGIN SOLUTION"
+HIDDEN_MARK = "### BEGIN HIDDEN TESTS"
 
 HOW = """Each task has a cell for your answer, a check and a locked cell. Write your answer in place
 of `raise NotImplementedError()`, run the cell, then run the check under it, as often as you like:
-it says what is right and, where it can, which idea is wrong. A check hides what your function
-prints; call the function yourself to see it. The locked cell counts the points. On your machine it
-draws practice inputs; the course draws its own."""
+it says what is right and, where it can, which idea is wrong. To repeat the call that it shows, keep
+the report: after `report = check("NAME")`, `NAME(*report.args, **report.kwargs)` is that call. A
+check hides what your function prints. The locked cell counts the points. On your machine it draws
+practice inputs; the course draws its own. Before you hand in, `posenc check FILE.ipynb` runs the
+notebook as the course will, and `posenc reset FILE.ipynb NAME` puts a damaged task back."""
 
 
 class CourseError(Exception):
@@ -174,6 +177,8 @@ def _part(cell: Any) -> dict[str, Any] | None:
     if solved:
         return {"grade": False, "grade_id": solved, "locked": False, "solution": True}
     call = re.fullmatch(r'(check|grade)\("(\w+)"\)', cell.source.strip())
+    # The key of a task that has one stands between nbgrader's marks, which no student sees.
+    call = call or re.match(rf'report = (grade)\("(\w+)"\)\n{HIDDEN_MARK}\n', cell.source)
     locked = {"grade": False, "locked": True, "solution": False}
     if call and call[1] == "grade":
         points = exercises.get(call[2]).points
@@ -219,7 +224,7 @@ def _inputs(root: Path) -> str:
     """Return a hash of all that the notebooks are made from."""
     facts = [
         (exercise.name, exercise.points, exercise.difficulty, exercise.importance, exercise.minutes)
-        for exercise in exercises.EXERCISES.values()
+        for exercise in (*exercises.EXERCISES.values(), *exercises.KEYED.values())
     ]
     digest = hashlib.sha256(repr((posenc.__version__, ASSIGNMENTS, SECTIONS, facts)).encode())
     for name in ASSIGNMENTS:

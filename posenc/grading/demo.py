@@ -53,7 +53,7 @@ CLASS = (
     ),
     Student(
         "crash",
-        "leaves a parenthesis open in the third of four answers",
+        "leaves a parenthesis open in the third answer",
         {
             "return 2 * np.pi / frequencies": "return (2 * np.pi / frequencies",
         },

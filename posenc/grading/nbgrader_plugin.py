@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbconvert.exporters import NotebookExporter
-from nbgrader.converters import Autograde, NbGraderException
-from nbgrader.preprocessors import DeduplicateIds, Execute
+from nbgrader.converters import Autograde, GenerateFeedback, NbGraderException
+from nbgrader.preprocessors import DeduplicateIds, Execute, NbGraderPreprocessor
 from nbgrader.utils import is_locked
 
+import posenc
 from posenc.grading import assignments
-from posenc.grading._check import SEED_VARIABLE
+from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE
 
 
 class ReleaseExporter(NotebookExporter):
@@ -164,13 +166,43 @@ def _defines(cell: Any) -> bool:
     return not is_locked(cell) or cell.metadata.nbgrader.grade_id == assignments.SETUP
 
 
-def _with(preprocessors: str, old: type, new: type) -> list[str]:
-    """Return the names in one of nbgrader's lists of preprocessors, with one replaced."""
+class RecordSeed(NbGraderPreprocessor):
+    """Writes into the autograded notebook what its cases were drawn from, for a replay.
+
+    Feedback pages don't show a notebook's metadata.
+    """
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Replace whatever the student's notebook says there."""
+        seed = os.environ.get(SEED_VARIABLE) or PRACTICE_SEED
+        nb.metadata["posenc"] = {"seed": seed, "version": posenc.__version__}
+        return nb, resources
+
+
+class HideKeys(NbGraderPreprocessor):
+    """Leaves the key of a task out of the feedback; the cell's output says what was wrong."""
+
+    def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> tuple[Any, Any]:
+        """Cut what stands between the marks of a locked cell."""
+        if is_locked(cell):
+            region = rf"{assignments.HIDDEN_MARK}\n.*?### END HIDDEN TESTS\n?"
+            cell.source = re.sub(region, "", cell.source, flags=re.DOTALL)
+        return cell, resources
+
+
+def _names(preprocessors: list[type]) -> list[str]:
+    """Return names, and not classes, so that the formgrader can show the configuration."""
+    return [f"{preprocessor.__module__}.{preprocessor.__name__}" for preprocessor in preprocessors]
+
+
+def _with(preprocessors: str, old: type, new: type) -> list[type]:
+    """Return one of nbgrader's lists of preprocessors, with one replaced."""
     stock = getattr(Autograde(), preprocessors)
-    chosen = [new if preprocessor is old else preprocessor for preprocessor in stock]
-    # Names and not classes, so that the formgrader can show the configuration.
-    return [f"{preprocessor.__module__}.{preprocessor.__name__}" for preprocessor in chosen]
+    return [new if preprocessor is old else preprocessor for preprocessor in stock]
 
 
-SANITIZE_PREPROCESSORS = _with("sanitize_preprocessors", DeduplicateIds, ForgetCopies)
-AUTOGRADE_PREPROCESSORS = _with("autograde_preprocessors", Execute, ExecuteToTheEnd)
+SANITIZE_PREPROCESSORS = _names(_with("sanitize_preprocessors", DeduplicateIds, ForgetCopies))
+AUTOGRADE_PREPROCESSORS = _names(
+    [RecordSeed, *_with("autograde_preprocessors", Execute, ExecuteToTheEnd)]
+)
+FEEDBACK_PREPROCESSORS = _names([HideKeys, *GenerateFeedback().preprocessors])
