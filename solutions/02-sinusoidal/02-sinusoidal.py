@@ -7,7 +7,9 @@
 #
 # - compute the frequencies and wavelengths of an encoding for any width and base;
 # - encode positions of any kind, exactly where many implementations lose digits;
-# - add a table of positions to embeddings without going past its end.
+# - add a table of positions to embeddings without going past its end;
+# - see in a printed table which numbers cannot be right;
+# - write a test that wrong encodings fail and right ones pass.
 #
 # Before you start: you know sine, cosine and radians, and how NumPy broadcasts a column against a
 # row. Read [the chapter]({{site}}/02-sinusoidal.html) first.
@@ -282,3 +284,167 @@ check("add_positions")
 
 # %%
 grade("add_positions")
+
+# %% [markdown]
+# ## 5. `impossible_pairs`
+#
+# {{task}}
+#
+# Columns 2i and 2i + 1 of a row are the sine and the cosine of one angle, whatever position and
+# base the row is of. So their squares add up to 1, up to rounding. Return all pairs for which the
+# sum of the two squares differs from 1, up or down, by more than `tolerance`: a set of tuples
+# (row, pair), where row is the index in the table and pair is i. Both count from 0. If there are
+# none, the set is empty.
+#
+# The table may be an array or nested lists, its rows may be of any positions in any order, and you
+# do not need to know them.
+#
+# <details><summary>Hint 1</summary>
+#
+# Square the table and add the even columns to the odd ones: that makes one number for each row and
+# pair. Compare its distance from 1 with the tolerance.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `np.argwhere` lists where a boolean array is true, as one row of indices for each place. Make
+# integers and tuples of them: arrays can't be members of a set.
+#
+# </details>
+
+
+# %%
+def impossible_pairs(table, *, tolerance):
+    """Find the pairs of a table that cannot be the sine and the cosine of one angle.
+
+    Parameters
+    ----------
+    table : (n, d_model) array_like
+        An interleaved table, one row for each position; ``d_model`` is even.
+    tolerance : float
+        How far the sum of a pair's squares may be from 1. Rounding to three decimals alone
+        reaches 1.4e-3.
+
+    Returns
+    -------
+    set of (int, int)
+        Index of the row and of the pair: ``(r, i)`` stands for columns 2i and 2i + 1 of row r.
+
+    Examples
+    --------
+    >>> printed = [[0.0, 1.0, 0.0, 1.0], [0.841, 0.540, 0.0, 0.0]]
+    >>> impossible_pairs(printed, tolerance=2e-3)
+    {(1, 1)}
+    """
+    ### BEGIN SOLUTION
+    pairs = np.asarray(table, dtype=np.float64).reshape(len(table), -1, 2)
+    errors = np.abs((pairs**2).sum(axis=-1) - 1)
+    return {(int(row), int(pair)) for row, pair in np.argwhere(errors > tolerance)}
+    ### END SOLUTION
+
+
+# %%
+check("impossible_pairs")
+
+# %%
+grade("impossible_pairs")
+
+# %% [markdown]
+# ## 6. `accepts`
+#
+# {{task}}
+#
+# Now you write the test. `accepts` gets a function, the candidate, that can be called like
+# `sinusoidal_encoding`: `candidate(positions, d_model, *, base=10_000.0)`. Return True if it is
+# right, False if it is wrong. You can't read its code; you can only call it and look at what comes
+# back.
+#
+# Right candidates differ in form. They return an array or nested lists, and some store their
+# numbers in float32. At positions up to a million all are right within 1e-6, so accept errors of
+# that size, and none much larger.
+#
+# Wrong candidates have one mistake each. Some show it in every call, others in a few calls only.
+# They may return another shape or nan, or raise an error; `accepts` itself does not raise then,
+# but answers False. Numbers rounded to three or four digits, as float16 does, are wrong, too.
+#
+# So call the candidate more than once. Between them, your calls should have
+#
+# - several positions in one call, out of order, with negative, fractional and large ones (100,000
+#   and more) among them;
+# - two widths, both even and 6 or more, one of them no power of two;
+# - the base left out, and another base given.
+#
+# Work out inside `accepts` what the right rows are. No function called `sinusoidal_encoding` may
+# be called here, neither yours nor posenc's; your `inverse_frequencies` may.
+#
+# You earn nothing unless every right candidate is accepted, and then a share of the points: the
+# share of wrong ones that you reject, rounded down to half a point. Grading shuffles the
+# candidates and gives the wrong ones other numbers (another wrong base, another first position).
+#
+# <details><summary>Hint 1</summary>
+#
+# A property such as the norm of the rows is not enough: every encoding made of sines and cosines
+# has it, at whatever frequencies. Compare numbers with the formula, after you compared the shapes.
+# `np.allclose` with `rtol=0` and a tolerance of your own is False for nan, too.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Write the calls down as a list of positions, width and base, and go through it in a loop. Let a
+# `try` surround the call of the candidate and `np.asarray` of its result, and answer False where
+# it fails. A `dict` of keyword arguments that is empty in one of the calls leaves the base out.
+#
+# </details>
+
+
+# %%
+def accepts(candidate):
+    """Say whether a function is the sinusoidal encoding.
+
+    Parameters
+    ----------
+    candidate : callable
+        Called as ``candidate(positions, d_model, *, base=10_000.0)``. It is right if its numbers
+        are, within 1e-6 at positions up to a million, in an array or in nested lists; wrong also
+        if it raises an error or returns another shape.
+
+    Returns
+    -------
+    bool
+        True if nothing is found wrong.
+
+    Examples
+    --------
+    >>> def zeros(positions, d_model, *, base=10_000.0):
+    ...     return np.zeros((len(positions), d_model))
+    >>> accepts(zeros)
+    False
+    """
+    ### BEGIN SOLUTION
+    calls = [
+        ([0, 1, 2, 3, 4, 5], 8, {}),
+        ([250_003, -12, 6.5, 0, 99], 10, {"base": 300.0}),
+        ([-0.25, 700_001, 40, 3], 64, {}),
+    ]
+    for positions, d_model, options in calls:
+        frequencies = inverse_frequencies(d_model, **options)
+        angles = np.array(positions)[:, np.newaxis] * frequencies
+        expected = np.empty((len(positions), d_model))
+        expected[:, 0::2], expected[:, 1::2] = np.sin(angles), np.cos(angles)
+        try:  # A wrong candidate may raise anything.
+            rows = np.asarray(candidate(positions, d_model, **options), dtype=float)
+        except Exception:
+            return False
+        if rows.shape != expected.shape or not np.allclose(rows, expected, rtol=0, atol=2e-6):
+            return False
+    return True
+    ### END SOLUTION
+
+
+# %%
+check("accepts")
+
+# %%
+grade("accepts")
