@@ -10,12 +10,14 @@ import numpy as np
 from posenc import rotation, sinusoidal
 from posenc.exercises._model import (
     Exercise,
+    Failure,
     Misconceptions,
     case,
     draw_base,
     draw_even,
     holds,
     leaves_unchanged,
+    named_case,
     require,
     values,
 )
@@ -116,6 +118,17 @@ def _(offset, d_model, *, base=10_000.0):
     for _ in range(int(offset)):
         matrix = _blocks(_angles(1, d_model, base)) @ matrix
     return matrix
+
+
+@_matrices.idea(
+    "whole steps forwards only",
+    "an offset that is negative or not whole gives the identity; the angle is offset times "
+    "frequency for every real offset",
+    "rotation-shift-matrix",
+)
+def _(offset, d_model, *, base=10_000.0):
+    possible = offset >= 0 and offset == int(offset)
+    return _blocks(_angles(offset if possible else 0, d_model, base))
 
 
 @_matrices.idea(
@@ -505,6 +518,19 @@ def _(encoding, offset, *, base=10_000.0):
     return _shifted(encoding, _angles(offset, _width(encoding)))
 
 
+def _keeps_pairs(candidate, encoding, offset):
+    encoding = np.asarray(encoding, dtype=float)
+    moved = candidate(encoding, offset)
+    before, after = (np.hypot(rows[..., 0::2], rows[..., 1::2]) for rows in (encoding, moved))
+    gaps = np.abs(after - before)
+    at = np.unravel_index(gaps.argmax(), gaps.shape)
+    require(
+        gaps[at] < 1e-5,
+        f"a turn keeps the length of every pair; pair {at[-1]} had {before[at]:.6g} and now has "
+        f"{after[at]:.6g}",
+    )
+
+
 def _row(rng: np.random.Generator, **kwargs) -> np.ndarray:
     return _rows(rng, 1, **kwargs)[0]
 
@@ -526,6 +552,13 @@ SHIFT_ENCODING = Exercise(
     importance=4,
     minutes="10-20",
     criteria=(
+        holds(
+            "every pair keeps its length",
+            0.5,
+            _keeps_pairs,
+            visible=lambda: [case(sinusoidal.sinusoidal_encoding([0, 1, 7], 8), 3)],
+            drawn=lambda rng: [case(_rows(rng, 4), _whole(rng))],
+        ),
         values(
             "one encoding",
             1,
@@ -546,7 +579,7 @@ SHIFT_ENCODING = Exercise(
         ),
         values(
             "negative offsets",
-            1,
+            0.5,
             visible=lambda: [case(sinusoidal.sinusoidal_encoding(5, 8), -3)],
             drawn=lambda rng: [case(_row(rng), -_whole(rng)) for _ in range(2)],
         ),
@@ -851,4 +884,813 @@ def _(offsets, d_model, *, base=10_000.0):
     return kernel.tolist()
 
 
-EXERCISES = (SHIFT_MATRIX, SHIFT_ENCODING, POSITION_KERNEL)
+_maps = Misconceptions()
+
+
+def _split(table, offset):
+    """Return the first and the second row of every pair."""
+    table = np.asarray(table, dtype=float)
+    return table[:-offset], table[offset:]
+
+
+def _fitted(rows, later):
+    return np.linalg.lstsq(rows, later, rcond=None)[0]
+
+
+def _rmse(errors):
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def _errors(rows, later, n_train):
+    """Return the errors of the map fitted to the first pairs: of those, and of the rest."""
+    errors = rows @ _fitted(rows[:n_train], later[:n_train]) - later
+    return errors[:n_train], errors[n_train:]
+
+
+@_maps.idea(
+    "in-sample twice",
+    "both numbers come from the pairs that the map was fitted to; the second belongs to the pairs "
+    "that were left out",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, _ = _errors(*_split(table, offset), n_train)
+    return _rmse(fit), _rmse(fit)
+
+
+@_maps.idea(
+    "fits on all rows",
+    "the map is fitted to all pairs, so no pair is left out; only the first n_train may be used",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    rows, later = _split(table, offset)
+    errors = rows @ _fitted(rows, later) - later
+    return _rmse(errors[:n_train]), _rmse(errors[n_train:])
+
+
+@_maps.idea(
+    "a map for the rest as well",
+    "the pairs left out get a map of their own; they are there to judge the first map",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    rows, later = _split(table, offset)
+    fit, _ = _errors(rows, later, n_train)
+    rest, _ = _errors(rows[n_train:], later[n_train:], len(rows))
+    return _rmse(fit), _rmse(rest)
+
+
+@_maps.idea(
+    "fits the way back",
+    "the map leads from row + offset to the row; it should lead from the row to row + offset",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    rows, later = _split(table, offset)
+    fit, rest = _errors(later, rows, n_train)
+    return _rmse(fit), _rmse(rest)
+
+
+@_maps.idea(
+    "always the next row",
+    "each row is paired with its neighbour, and the offset is not used",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, 1), n_train)
+    return _rmse(fit), _rmse(rest)
+
+
+@_maps.idea(
+    "wraps around",
+    "np.roll pairs the last rows with the first ones; rows without a later row belong to no pair",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(np.asarray(table), np.roll(table, -offset, axis=0), n_train)
+    return _rmse(fit), _rmse(rest)
+
+
+@_maps.idea(
+    "rows counted instead of pairs",
+    "the map is fitted to the pairs within the first n_train rows, which are fewer; n_train "
+    "counts pairs",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, offset), max(1, n_train - offset))
+    return _rmse(fit), _rmse(rest)
+
+
+@_maps.idea(
+    "a constant is fitted too",
+    "a column of ones lets the map add a constant, so it is affine; a linear map is a matrix and "
+    "nothing else",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    rows, later = _split(table, offset)
+    fit, rest = _errors(np.column_stack([rows, np.ones(len(rows))]), later, n_train)
+    return _rmse(fit), _rmse(rest)
+
+
+@_maps.idea(
+    "each column on its own",
+    "every column is predicted from itself alone, by one factor; a linear map uses all columns "
+    "for each, as a shift needs the partner of a pair",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    rows, later = _split(table, offset)
+    first = rows[:n_train]
+    factors = (first * later[:n_train]).sum(axis=0) / np.square(first).sum(axis=0)
+    errors = rows * factors - later
+    return _rmse(errors[:n_train]), _rmse(errors[n_train:])
+
+
+@_maps.idea(
+    "the two numbers swapped",
+    "the error of the pairs left out comes first; the order is (fit, holdout)",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, offset), n_train)
+    return _rmse(rest), _rmse(fit)
+
+
+@_maps.idea(
+    "no root",
+    "this is the mean of the squared errors; its root is asked for",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, offset), n_train)
+    return _rmse(fit) ** 2, _rmse(rest) ** 2
+
+
+@_maps.idea(
+    "sum instead of mean",
+    "the root of the sum of squares grows with the number of entries; squares are averaged first",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, offset), n_train)
+    return float(np.linalg.norm(fit)), float(np.linalg.norm(rest))
+
+
+@_maps.idea(
+    "mean over rows instead of entries",
+    "the squares of a row are summed and only the rows are averaged, which is sqrt(d) times too "
+    "much; the mean is over all entries",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, offset), n_train)
+    root = np.sqrt(fit.shape[1])
+    return _rmse(fit) * root, _rmse(rest) * root
+
+
+@_maps.idea(
+    "mean of absolute errors",
+    "absolute errors are averaged; squares are, and the root is taken last",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, offset), n_train)
+    return float(np.abs(fit).mean()), float(np.abs(rest).mean())
+
+
+@_maps.idea(
+    "holdout over all pairs",
+    "the pairs that the map was fitted to count in the second number too, and make it smaller; it "
+    "belongs to the rest alone",
+    "rotation-linearity",
+)
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, offset), n_train)
+    return _rmse(fit), _rmse(np.concatenate([fit, rest]))
+
+
+_LINE = 1e-2
+_WIDTH = 8
+
+
+def _same_side(got, expected):
+    """Compare two errors only as below or above 1e-2: what is beyond is rounding or chance."""
+    require(got is not None, "expected two numbers, got None: is there a `return`?")
+    try:
+        errors = np.asarray(got)
+    except ValueError:
+        raise Failure("expected two numbers, fit and holdout") from None
+    require(
+        errors.shape == (2,) and errors.dtype.kind in "iuf",
+        f"expected two numbers, fit and holdout; got shape {errors.shape}, dtype {errors.dtype}",
+    )
+    for name, error, wanted in zip(("fit", "holdout"), errors, expected, strict=True):
+        side = "below" if wanted < _LINE else "above"
+        require(
+            np.isfinite(error) and error >= 0,
+            f"{name}: an error is a finite number, zero or more; got {error:.6g}",
+        )
+        require(
+            (error < _LINE) == (wanted < _LINE),
+            f"{name}: expected a number {side} {_LINE:g}, got {error:.6g}",
+        )
+
+
+def _waves(rng: np.random.Generator, count: int) -> np.ndarray:
+    # With a small base all pairs move within a few rows, so that any sound solver gets there.
+    positions = rng.integers(0, 100) + np.arange(count)
+    return sinusoidal.sinusoidal_encoding(positions, _WIDTH, base=rng.uniform(5, 30))
+
+
+def _noise(rng: np.random.Generator, count: int) -> np.ndarray:
+    if rng.random() < 0.3:
+        return rng.integers(-9, 10, (count, _WIDTH))
+    return rng.normal(size=(count, _WIDTH)).astype(rng.choice([np.float64, np.float32]))
+
+
+def _repeated(rng: np.random.Generator, period: int, count: int) -> np.ndarray:
+    return np.resize(rng.normal(size=(period, _WIDTH)), (count, _WIDTH))
+
+
+def _narrow(rng: np.random.Generator) -> np.ndarray:
+    """Draw a matrix that cannot be undone."""
+    return rng.normal(size=(_WIDTH, 3)) @ rng.normal(size=(3, _WIDTH))
+
+
+def _one_way(rng: np.random.Generator, pairs: int) -> np.ndarray:
+    """Make rows whose later halves follow from the earlier ones, which they do not determine."""
+    rows = rng.normal(size=(pairs, _WIDTH))
+    return np.concatenate([rows, rows @ _narrow(rng)])
+
+
+def _but_for(rng: np.random.Generator, offset: int, n_train: int, at: int) -> np.ndarray:
+    """Make rows that one map shifts, all but one pair out of 16 more than are fitted."""
+    turn = np.linalg.qr(rng.normal(size=(_WIDTH, _WIDTH)))[0]
+    table = rng.normal(size=(n_train + 16 + offset, _WIDTH))
+    if at < offset:
+        # No map leads away from zero, so that the fit cannot come nearer to this pair.
+        table[at] = 0
+    for pair in range(n_train + 16):
+        if pair != at:
+            table[pair + offset] = table[pair] @ turn
+    return table
+
+
+def _scaled(table, offset, n_train, part, error):
+    """Scale a table so that one of its two errors has this size."""
+    return table * (error / rotation.shift_linearity(table, offset, n_train)[part])
+
+
+def _wave_case(rng: np.random.Generator, offset: int):
+    n_train = int(rng.integers(16, 30))
+    table = _waves(rng, n_train + offset + int(rng.integers(12, 30)))
+    return named_case(f"sines and cosines, offset {offset}", table, offset, n_train)
+
+
+def _noise_case(rng: np.random.Generator, offset: int, n_train: int, rest: int | None = None):
+    table = _noise(rng, n_train + offset + (rest or int(rng.integers(12, 30))))
+    return named_case(f"a random table, offset {offset}, {n_train} pairs", table, offset, n_train)
+
+
+def _few(rng: np.random.Generator) -> int:
+    return int(rng.integers(4, _WIDTH + 1))
+
+
+def _many(rng: np.random.Generator) -> int:
+    return int(rng.integers(2 * _WIDTH, 4 * _WIDTH))
+
+
+def _offset(rng: np.random.Generator) -> int:
+    return int(rng.integers(2, 9))
+
+
+def _next_row_cases(rng: np.random.Generator):
+    return [
+        _wave_case(rng, 1),
+        _noise_case(rng, 1, _few(rng)),
+        _noise_case(rng, 1, _many(rng)),
+        _noise_case(rng, 1, _WIDTH + 1),
+        _wave_case(rng, 1),
+    ]
+
+
+def _offset_cases(rng: np.random.Generator):
+    repeats, several = int(rng.integers(11, 14)), _offset(rng)
+    again = _repeated(rng, repeats, 2 * repeats + _many(rng))
+    return [
+        _wave_case(rng, _offset(rng)),
+        _noise_case(rng, _offset(rng), _few(rng)),
+        _noise_case(rng, _offset(rng), _many(rng)),
+        # Within these rows alone there are no more pairs than dimensions.
+        _noise_case(rng, several, _WIDTH + several - int(rng.integers(0, several - 1))),
+        named_case(f"rows that repeat after {repeats}", again, repeats, repeats + 2),
+    ]
+
+
+def _direction_cases(rng: np.random.Generator):
+    pairs = int(rng.integers(24, 40))
+    there = _one_way(rng, pairs)
+    back = np.concatenate([there[pairs:], there[:pairs]])
+    return [
+        named_case("rows that later ones follow from", there, pairs, 14),
+        named_case("rows that follow from later ones", back, pairs, 14),
+        _noise_case(rng, _offset(rng), _few(rng), rest=5),
+        _noise_case(rng, _offset(rng), _many(rng), rest=5),
+    ]
+
+
+def _line_cases(rng: np.random.Generator):
+    offset, n_train = _offset(rng), int(rng.integers(28, 36))
+    table = rng.normal(size=(n_train + offset + 30, _WIDTH))
+    # So many rest that the error of all pairs is below the line where that of the rest is above.
+    short = rng.normal(size=(_WIDTH + offset + 12, _WIDTH))
+    near = [
+        named_case(label, _scaled(rows, offset, count, part, error), offset, count)
+        for label, rows, count, part, error in (
+            ("a random table, errors of some 0.03", table, n_train, 0, 0.03),
+            ("a random table, errors of some 0.006", table, n_train, 1, 0.006),
+            ("a random table, errors of some 0.002", table, n_train, 1, 0.002),
+            ("a random table, errors just above 0.01", table, n_train, 0, 0.0112),
+            ("a random table, 8 pairs, 12 left out", short, _WIDTH, 1, 0.0115),
+        )
+    ]
+    return near + [
+        named_case(f"an exact table, but for {where}", _but_for(rng, 3, 24, at), 3, 24)
+        for where, at in (
+            ("the first pair", 0),
+            ("the second pair", 1),
+            ("the first pair left out", 24),
+            ("the last pair", 39),
+        )
+    ]
+
+
+def _fixed(draw, seed: int):
+    """Turn drawn cases into visible ones, which are the same each time."""
+    return lambda: draw(np.random.default_rng(seed))
+
+
+def _leaves_rest_out(candidate, table, offset, n_train):
+    other = np.array(table, dtype=float)
+    other[n_train + offset :] *= -10
+    fit, holdout = candidate(table, offset, n_train)
+    other_fit, other_holdout = candidate(other, offset, n_train)
+    require(
+        np.isclose(fit, other_fit, rtol=1e-3),
+        "the fit should not change when only rows of the pairs left out do; "
+        f"it was {fit:.6g} and became {other_fit:.6g}",
+    )
+    require(
+        not np.isclose(holdout, other_holdout, rtol=1e-2),
+        f"the holdout should change when rows of the pairs left out do; it stayed {holdout:.6g}",
+    )
+
+
+def _grows_with_table(candidate, table, offset, n_train):
+    table = np.array(table, dtype=float)
+    before, after = candidate(table, offset, n_train), candidate(10 * table, offset, n_train)
+    for name, small, large in zip(("fit", "holdout"), before, after, strict=True):
+        require(
+            np.isclose(large, 10 * small, rtol=1e-3),
+            f"{name}: ten times the table should make ten times the error; it was {small:.6g} and "
+            f"became {large:.6g}",
+        )
+
+
+SHIFT_LINEARITY = Exercise(
+    reference=rotation.shift_linearity,
+    assignment=ASSIGNMENT,
+    section="rotation-linearity",
+    difficulty=4,
+    importance=4,
+    minutes="15-25",
+    same=_same_side,
+    criteria=(
+        holds(
+            "pairs left out touch the holdout alone",
+            0.5,
+            _leaves_rest_out,
+            visible=_fixed(lambda rng: [_noise_case(rng, 3, 20)], 1),
+            drawn=lambda rng: [_noise_case(rng, _offset(rng), _many(rng))],
+        ),
+        holds(
+            "errors grow with the table",
+            0.5,
+            _grows_with_table,
+            visible=_fixed(lambda rng: [_noise_case(rng, 3, 20)], 2),
+            drawn=lambda rng: [_noise_case(rng, _offset(rng), _many(rng))],
+        ),
+        values(
+            "from each row to the next",
+            1,
+            visible=_fixed(_next_row_cases, 3),
+            drawn=_next_row_cases,
+        ),
+        values("other offsets", 1, visible=_fixed(_offset_cases, 4), drawn=_offset_cases),
+        values(
+            "one way only, and few pairs left out",
+            0.5,
+            visible=_fixed(_direction_cases, 5),
+            drawn=_direction_cases,
+        ),
+        values(
+            "errors near 0.01, or of a single pair",
+            0.5,
+            visible=_fixed(_line_cases, 6),
+            drawn=_line_cases,
+        ),
+    ),
+    misconceptions=tuple(_maps),
+)
+
+
+@SHIFT_LINEARITY.variant("least squares")
+def _(table, offset, n_train):
+    fit, rest = _errors(*_split(table, offset), n_train)
+    return _rmse(fit), _rmse(rest)
+
+
+@SHIFT_LINEARITY.variant("pseudo-inverse, array of two")
+def _(table, offset, n_train):
+    rows, later = _split(table, offset)
+    squares = (rows @ (np.linalg.pinv(rows[:n_train]) @ later[:n_train]) - later) ** 2
+    return np.sqrt([squares[:n_train].mean(), squares[n_train:].mean()])
+
+
+@SHIFT_LINEARITY.variant("singular values")
+def _(table, offset, n_train):
+    rows, later = _split(table, offset)
+    left, sizes, right = np.linalg.svd(rows[:n_train], full_matrices=False)
+    kept = sizes > 1e-10 * sizes[0]
+    best = right[kept].T @ ((left[:, kept].T @ later[:n_train]) / sizes[kept, np.newaxis])
+    errors = rows @ best - later
+    return [_rmse(errors[:n_train]), _rmse(errors[n_train:])]
+
+
+@SHIFT_LINEARITY.variant("loops, one column after the other")
+def _(table, offset, n_train):
+    rows = [[float(x) for x in row] for row in table]
+    count, width = len(rows) - offset, len(rows[0])
+    squares = [0.0] * count
+    for column in range(width):
+        targets = [rows[at + offset][column] for at in range(count)]
+        factors = np.linalg.lstsq(rows[:n_train], targets[:n_train], rcond=None)[0]
+        for at in range(count):
+            squares[at] += (float(np.dot(rows[at], factors)) - targets[at]) ** 2
+    fit = sum(squares[:n_train]) / (n_train * width)
+    return fit**0.5, (sum(squares[n_train:]) / ((count - n_train) * width)) ** 0.5
+
+
+@SHIFT_LINEARITY.variant("columns as vectors, float32")
+def _(table, offset, n_train):
+    columns = np.asarray(table, dtype=float).T
+    before, after = columns[:, :-offset], columns[:, offset:]
+    matrix = after[:, :n_train] @ np.linalg.pinv(before[:, :n_train])
+    errors = (matrix @ before - after).astype(np.float32)
+    return (
+        np.linalg.norm(errors[:, :n_train]) / np.sqrt(errors[:, :n_train].size),
+        np.linalg.norm(errors[:, n_train:]) / np.sqrt(errors[:, n_train:].size),
+    )
+
+
+_diagonal_shares = Misconceptions()
+
+
+def _groups(matrix, index):
+    """Return the sum of squares about the mean within groups, which whole numbers name."""
+    matrix, index = np.asarray(matrix, dtype=float).ravel(), np.ravel(index)
+    index = index - index.min()
+    counts = np.maximum(np.bincount(index), 1)
+    means = np.bincount(index, matrix) / counts
+    return np.square(matrix - means[index]).sum()
+
+
+def _total(matrix):
+    return np.square(matrix - np.mean(matrix)).sum()
+
+
+def _offsets(matrix):
+    rows, columns = np.indices(np.shape(matrix))
+    return columns - rows
+
+
+def _share(within, matrix):
+    total = _total(matrix)
+    return 1.0 if total == 0 else float(1 - within / total)
+
+
+@_diagonal_shares.idea(
+    "anti-diagonals",
+    "entries are grouped where row and column add up to the same number; a diagonal holds those "
+    "with the same difference",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    rows, columns = np.indices(np.shape(matrix))
+    return _share(_groups(matrix, rows + columns), matrix)
+
+
+@_diagonal_shares.idea(
+    "nan for a constant matrix",
+    "a constant matrix has nothing to explain, and 0 / 0 is not a number; every constant matrix is "
+    "a Toeplitz matrix, so the answer is 1",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    with np.errstate(all="ignore"):
+        return float(1 - _groups(matrix, _offsets(matrix)) / np.float64(_total(matrix)))
+
+
+@_diagonal_shares.idea(
+    "0 for a constant matrix",
+    "a matrix without any spread gets 0; every constant matrix is a Toeplitz matrix, so the "
+    "answer is 1",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    return _share(_groups(matrix, _offsets(matrix)), matrix) if _total(matrix) else 0.0
+
+
+@_diagonal_shares.idea(
+    "main diagonal only",
+    "only the spread along the main diagonal is counted; every diagonal must be",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    return _share(_total(np.diagonal(matrix)), matrix)
+
+
+@_diagonal_shares.idea(
+    "one side only",
+    "diagonals below the main one are left out, so what varies there is not counted",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    within = sum(_total(np.diagonal(matrix, k)) for k in range(matrix.shape[1]))
+    return _share(within, matrix)
+
+
+@_diagonal_shares.idea(
+    "distance instead of offset",
+    "the diagonals k and -k are put together, as if before and after were the same; each has a "
+    "mean of its own",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    return _share(_groups(matrix, np.abs(_offsets(matrix))), matrix)
+
+
+@_diagonal_shares.idea(
+    "diagonals wrap around",
+    "a diagonal that ends at an edge goes on at the other one, which holds for circulant matrices "
+    "alone",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    return _share(_groups(matrix, _offsets(matrix) % np.shape(matrix)[1]), matrix)
+
+
+@_diagonal_shares.idea(
+    "about zero instead of the mean",
+    "the total is the sum of the squares themselves, so a constant that is added to all entries "
+    "changes the answer; take the mean of all entries away first",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    total = np.square(np.asarray(matrix, dtype=float)).sum()
+    return 1.0 if total == 0 else float(1 - _groups(matrix, _offsets(matrix)) / total)
+
+
+@_diagonal_shares.idea(
+    "every diagonal counts alike",
+    "the variances of the diagonals are averaged, so a corner of one entry weighs as much as the "
+    "main diagonal; sums of squares are added up",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    rows, columns = matrix.shape
+    variances = [np.diagonal(matrix, k).var() for k in range(1 - rows, columns)]
+    return 1.0 if matrix.var() == 0 else float(1 - np.mean(variances) / matrix.var())
+
+
+@_diagonal_shares.idea(
+    "the share left over",
+    "this is the share that the diagonals do not explain; the answer is one minus it",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    total = _total(matrix)
+    return 1.0 if total == 0 else float(_groups(matrix, _offsets(matrix)) / total)
+
+
+@_diagonal_shares.idea(
+    "deviations instead of squares",
+    "a root is taken of the sums of squares before they are divided; the share is one of squares",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    total = _total(matrix)
+    return 1.0 if total == 0 else float(1 - np.sqrt(_groups(matrix, _offsets(matrix)) / total))
+
+
+@_diagonal_shares.idea(
+    "as many diagonals as rows",
+    "diagonals are counted by the number of rows on both sides; a matrix with more columns has "
+    "more of them",
+    "rotation-toeplitz",
+)
+def _(matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    rows, columns = matrix.shape
+    sides = range(1 - rows, min(rows, columns))
+    return _share(sum(_total(np.diagonal(matrix, k)) for k in sides), matrix)
+
+
+def _toeplitz(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    by_offset = rng.normal(size=rows + columns - 1).round(3)
+    return by_offset[_offsets(np.empty((rows, columns))) + rows - 1]
+
+
+def _hankel(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    return _toeplitz(rng, rows, columns)[:, ::-1]
+
+
+def _roughly(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    noise = rng.uniform(0.3, 1) * rng.normal(size=(rows, columns))
+    # Away from 0, so that the mean matters.
+    return (_toeplitz(rng, rows, columns) + noise).round(3) + rng.integers(-3, 4)
+
+
+def _side(rng: np.random.Generator) -> int:
+    return int(rng.integers(5, 20))
+
+
+def _square_cases(rng: np.random.Generator):
+    sides = [_side(rng) for _ in range(4)]
+    return [
+        case(_roughly(rng, sides[0], sides[0])),
+        case(_toeplitz(rng, sides[1], sides[1])),
+        case(_roughly(rng, sides[2], sides[2]).astype(np.float32)),
+        case(rng.integers(-9, 10, (sides[3], sides[3]))),
+    ]
+
+
+def _rectangular_cases(rng: np.random.Generator):
+    short, more = _side(rng), int(rng.integers(2, 9))
+    return [
+        case(_roughly(rng, short, short + more)),
+        case(_roughly(rng, short + more, short)),
+        case(_toeplitz(rng, short, short + more)),
+    ]
+
+
+def _constant_cases(rng: np.random.Generator):
+    # Quarters, whose sums and means are exact.
+    constant = int(rng.integers(1, 40)) / 4
+    return [
+        case(np.full((_side(rng), _side(rng)), constant)),
+        case(_roughly(rng, 8, 8)),
+        case([[int(rng.integers(-9, 10))] * 5] * 4),
+    ]
+
+
+def _mirrored_cases(rng: np.random.Generator):
+    side = _side(rng)
+    even = _toeplitz(rng, side, side)
+    return [
+        case(_hankel(rng, side, side)),
+        case(even + even.T),
+        case(_hankel(rng, side, side + 3)),
+    ]
+
+
+def _after(small, draw, seed: int):
+    """Put a matrix that reports can show before drawn ones, in which wrong ideas show."""
+    return lambda: [case(np.array(small)), *_fixed(draw, seed)()]
+
+
+def _ignores_unit(candidate, matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    share, moved, larger = candidate(matrix), candidate(matrix + 5), candidate(3 * matrix)
+    require(
+        np.isclose(share, moved, atol=1e-5),
+        f"adding 5 to every entry should change nothing; got {share:.6g}, then {moved:.6g}",
+    )
+    require(
+        np.isclose(share, larger, atol=1e-5),
+        f"three times the matrix should change nothing; got {share:.6g}, then {larger:.6g}",
+    )
+
+
+TOEPLITZ_R2 = Exercise(
+    reference=rotation.toeplitz_r2,
+    assignment=ASSIGNMENT,
+    section="rotation-toeplitz",
+    difficulty=3,
+    importance=3,
+    minutes="10-20",
+    atol=1e-5,
+    rtol=1e-5,
+    criteria=(
+        holds(
+            "no change when entries are all moved or scaled",
+            0.5,
+            _ignores_unit,
+            visible=lambda: [case([[1.0, 2.0, 4.0], [3.0, 1.0, 0.0]])],
+            drawn=lambda rng: [case(_roughly(rng, _side(rng), _side(rng)))],
+        ),
+        values(
+            "square matrices",
+            1,
+            visible=_after([[1.0, 2.0], [3.0, 5.0]], _square_cases, 2),
+            drawn=_square_cases,
+        ),
+        values(
+            "more rows than columns, and fewer",
+            0.5,
+            visible=_after([[1.0, 2.0, 4.0], [3.0, 1.0, 0.0]], _rectangular_cases, 3),
+            drawn=_rectangular_cases,
+        ),
+        values(
+            "constant matrices",
+            0.5,
+            visible=_after([[2.5, 2.5, 2.5], [2.5, 2.5, 2.5]], _constant_cases, 4),
+            drawn=_constant_cases,
+        ),
+        values(
+            "Hankel and symmetric matrices",
+            0.5,
+            visible=_after([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]], _mirrored_cases, 5),
+            drawn=_mirrored_cases,
+        ),
+    ),
+    misconceptions=tuple(_diagonal_shares),
+)
+
+
+@TOEPLITZ_R2.variant("diagonal by diagonal")
+def _(matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    rows, columns = matrix.shape
+    if np.ptp(matrix) == 0:
+        return 1.0
+    within = sum(_total(np.diagonal(matrix, k)) for k in range(1 - rows, columns))
+    return 1 - within / _total(matrix)
+
+
+@TOEPLITZ_R2.variant("between diagonals over total")
+def _(matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    rows, columns = matrix.shape
+    diagonals = [np.diagonal(matrix, k) for k in range(1 - rows, columns)]
+    between = sum(len(one) * (one.mean() - matrix.mean()) ** 2 for one in diagonals)
+    total = matrix.var() * matrix.size
+    return between / total if total > 1e-12 else 1
+
+
+@TOEPLITZ_R2.variant("loops over a list")
+def _(matrix):
+    diagonals: dict[int, list[float]] = {}
+    for row, numbers in enumerate(matrix):
+        for column, number in enumerate(numbers):
+            diagonals.setdefault(column - row, []).append(float(number))
+    everything = [number for numbers in diagonals.values() for number in numbers]
+
+    def spread(numbers):
+        mean = sum(numbers) / len(numbers)
+        return sum((number - mean) ** 2 for number in numbers)
+
+    if spread(everything) == 0:
+        return 1
+    return 1 - sum(map(spread, diagonals.values())) / spread(everything)
+
+
+@TOEPLITZ_R2.variant("the nearest Toeplitz matrix")
+def _(matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    nearest = np.zeros_like(matrix)
+    offsets = _offsets(matrix)
+    for offset in np.unique(offsets):
+        nearest[offsets == offset] = matrix[offsets == offset].mean()
+    if np.allclose(matrix, matrix.mean(), rtol=0, atol=1e-12):
+        return np.float64(1)
+    return 1 - np.sum((matrix - nearest) ** 2) / np.sum((matrix - matrix.mean()) ** 2)
+
+
+@TOEPLITZ_R2.variant("variances, float32")
+def _(matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    rows, columns = matrix.shape
+    if matrix.var() == 0:
+        return np.float32(1)
+    diagonals = [np.diagonal(matrix, k) for k in range(1 - rows, columns)]
+    within = sum(len(one) / matrix.size * one.var() for one in diagonals)
+    return np.float32(1 - within / matrix.var())
+
+
+EXERCISES = (SHIFT_MATRIX, SHIFT_ENCODING, POSITION_KERNEL, SHIFT_LINEARITY, TOEPLITZ_R2)

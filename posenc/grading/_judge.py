@@ -359,7 +359,10 @@ def _described(value: Any) -> str:
         return f"an array of shape {value.shape}"
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
-    return "None" if value is None else f"a {type(value).__name__}"
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def _fault_failure(fault: CallFault) -> Failure:

@@ -7,7 +7,9 @@
 #
 # - move every encoding by an offset with one and the same matrix;
 # - do the same without a matrix;
-# - say how similar two encodings are from their offset alone.
+# - say how similar two encodings are from their offset alone;
+# - test whether one linear map shifts every row of a table, on rows that were not fitted;
+# - measure how much of a matrix of scores its diagonals explain.
 #
 # Before you start: you have solved [Start here]({{site}}/00-start.html) and [the sinusoidal
 # formula]({{site}}/02-sinusoidal.html), and you have met the addition theorems of sine and
@@ -217,3 +219,149 @@ check("position_kernel")
 
 # %%
 grade("position_kernel")
+
+# %% [markdown]
+# ## 4. `shift_linearity`
+#
+# {{task}}
+#
+# Test any table, not only a sinusoidal one: is there *one* linear map that takes each row to the
+# row `offset` later? A table of n rows has n - `offset` such pairs of rows. Fit a matrix, without a
+# constant, to the first `n_train` pairs by least squares. Then return two errors: of these pairs,
+# and of all the pairs that are left. An error is the root of the mean of the squared differences
+# over all entries, not over rows.
+#
+# Tables have 8 columns here. What lies far below 0.01 is rounding and what lies far above is
+# chance, so each error is judged only as below 0.01 or above. Some cases have fewer pairs to fit
+# than columns: many maps fit them then, and any of these will do.
+#
+# <details><summary>Hint 1</summary>
+#
+# Two slices make the pairs: all rows but the last `offset`, and all rows but the first. Row t of
+# the one belongs to row t of the other. Only then cut off the first `n_train`.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `np.linalg.lstsq(before, after, rcond=None)[0]` is the matrix that comes nearest to
+# `before @ matrix == after`. Fit it once, and use the same matrix on both parts.
+#
+# </details>
+
+
+# %%
+def shift_linearity(table, offset, n_train):
+    """Measure how well one linear map takes every row of a table to a later one.
+
+    Parameters
+    ----------
+    table : (n, d) ndarray
+        One row for each position.
+    offset : int
+        How many rows later, 1 or more.
+    n_train : int
+        Number of pairs (row, row + offset), from the top of the table, that the map is fitted to.
+
+    Returns
+    -------
+    fit : float
+        Root of the mean squared error over all entries of those pairs.
+    holdout : float
+        The same over the rest of the pairs.
+
+    Examples
+    --------
+    >>> from posenc import sinusoidal_table
+    >>> fit, holdout = shift_linearity(sinusoidal_table(64, 8), 3, 30)
+    >>> fit < 1e-2, holdout < 1e-2
+    (True, True)
+    >>> fit, holdout = shift_linearity(np.random.default_rng(0).normal(size=(64, 8)), 3, 8)
+    >>> fit < 1e-2, holdout < 1e-2
+    (True, False)
+    """
+    ### BEGIN SOLUTION
+    table = np.asarray(table, dtype=float)
+    before, after = table[:-offset], table[offset:]
+    matrix = np.linalg.lstsq(before[:n_train], after[:n_train], rcond=None)[0]
+    squares = (before @ matrix - after) ** 2
+    fit, holdout = np.sqrt(squares[:n_train].mean()), np.sqrt(squares[n_train:].mean())
+    return float(fit), float(holdout)
+    ### END SOLUTION
+
+
+# %%
+check("shift_linearity")
+
+# %%
+grade("shift_linearity")
+
+# %% [markdown]
+# ## 5. `toeplitz_r2`
+#
+# {{task}}
+#
+# In a matrix of scores, the entries whose column minus row is the same form a diagonal. Say which
+# share of the spread of all entries the diagonals explain: 1 - within / total. Here total is the
+# sum of the squared differences of all entries from the mean of all. Within is the sum of the
+# squared differences of all entries from the mean of their own diagonal. There are as many
+# diagonals as rows and columns together, less one. A matrix whose entries are all equal has
+# nothing to explain; its answer is 1. Matrices need not be square.
+#
+# <details><summary>Hint 1</summary>
+#
+# `np.diagonal(matrix, k)` is the diagonal on which column minus row is k, and k may be negative.
+# Which is the smallest k of a matrix with n rows, and which the largest with m columns?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Write a function for the sum of squares about the mean and use it for both: on every diagonal,
+# and on the whole matrix. Look whether the total is 0 before you divide.
+#
+# </details>
+
+
+# %%
+def toeplitz_r2(matrix):
+    """Return how much of a matrix its diagonals explain.
+
+    Parameters
+    ----------
+    matrix : (n, m) array_like
+        Real numbers, such as the scores of n queries and m keys.
+
+    Returns
+    -------
+    float
+        One minus the sum of squares about the mean of each diagonal over the sum of squares about
+        the mean of all: 1 for a Toeplitz matrix, so for a constant one, and never below 0.
+
+    Examples
+    --------
+    >>> toeplitz_r2([[0.0, 1.0], [-1.0, 0.0]])
+    1.0
+    >>> toeplitz_r2([[1.0, 0.0], [0.0, -1.0]])
+    0.0
+    """
+    ### BEGIN SOLUTION
+    matrix = np.asarray(matrix, dtype=float)
+
+    def spread(entries):
+        return np.sum((entries - entries.mean()) ** 2)
+
+    total = spread(matrix)
+    if total == 0:
+        return 1.0
+    rows, columns = matrix.shape
+    within = sum(spread(matrix.diagonal(k)) for k in range(1 - rows, columns))
+    return float(1 - within / total)
+    ### END SOLUTION
+
+
+# %%
+check("toeplitz_r2")
+
+# %%
+grade("toeplitz_r2")
