@@ -10,6 +10,7 @@ import numpy as np
 from posenc import learned, rotary, sinusoidal
 from posenc.exercises._model import (
     Exercise,
+    Failure,
     Misconceptions,
     case,
     draw_base,
@@ -30,6 +31,10 @@ def _x(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.standard_normal(shape).round(2)
 
 
+def _any_x(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return _x(rng, *shape).astype(str(rng.choice(["float32", "float64"])))
+
+
 def _visible_x(*shape: int, seed: int = 4) -> np.ndarray:
     return _x(np.random.default_rng(seed), *shape)
 
@@ -46,8 +51,8 @@ def _checked(table, positions):
 
 @_lookups.idea(
     "negative positions wrap",
-    "position -1 gets the last row, because NumPy counts negative indices from the end; a learned "
-    "table has no row for it",
+    "a negative position gets some row without an error: NumPy, for one, counts -1 from the end; a "
+    "learned table has no row for it",
     "learned-lookup",
 )
 def _(table, positions):
@@ -117,7 +122,8 @@ def _(table, positions):
 
 def _drawn_lookup(rng: np.random.Generator, *shape: int):
     length = int(rng.integers(7, 12))
-    return case(_x(rng, length, draw_even(rng, 8, 16)), rng.integers(0, length, shape))
+    table = _any_x(rng, length, draw_even(rng, 8, 16))
+    return case(table, rng.integers(0, length, shape, dtype=rng.choice([np.int32, np.int64])))
 
 
 def _with(rng: np.random.Generator, outside: int, length: int):
@@ -213,6 +219,497 @@ def _(table, positions):
     return table.astype(np.float32)[positions].tolist()
 
 
+_gradients = Misconceptions()
+
+
+def _inside(positions, max_len):
+    positions = np.asarray(positions)
+    if np.any(positions < 0) or np.any(positions >= max_len):
+        raise IndexError("outside the table")
+    return positions
+
+
+def _spread(positions, upstream):
+    """Return one position and one row for each place of a sequence, in one long list."""
+    upstream = np.asarray(upstream, dtype=float)
+    positions = np.broadcast_to(positions, upstream.shape[:-1])
+    return positions.ravel(), upstream.reshape(-1, upstream.shape[-1])
+
+
+def _sums(positions, upstream, max_len):
+    positions, upstream = _spread(positions, upstream)
+    gradient = np.zeros((max_len, upstream.shape[-1]))
+    np.add.at(gradient, positions, upstream)
+    return gradient
+
+
+def _by_sequence(positions, upstream, max_len):
+    """Return one gradient for each sequence, with the axes of the batch in front."""
+    upstream = np.asarray(upstream, dtype=float)
+    positions = np.broadcast_to(_inside(positions, max_len), upstream.shape[:-1])
+    gradients = np.zeros((*upstream.shape[:-2], max_len, upstream.shape[-1]))
+    for index in np.ndindex(upstream.shape[:-2]):
+        gradients[index] = _sums(positions[index], upstream[index], max_len)
+    return gradients
+
+
+def _times_looked_up(positions, upstream, max_len):
+    positions, _ = _spread(positions, upstream)
+    return np.bincount(positions, minlength=max_len)[:, np.newaxis]
+
+
+@_gradients.idea(
+    "last write wins",
+    "a row that was looked up several times keeps the last of its gradients: NumPy's "
+    "gradient[positions] += upstream writes once to each row, as plain = does",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(_inside(positions, max_len), upstream)
+    gradient = np.zeros((max_len, upstream.shape[-1]))
+    gradient[positions] += upstream
+    return gradient
+
+
+@_gradients.idea(
+    "a loop over the first axis",
+    "with a batch, each step of the loop is a whole sequence, in which a repeated position counts "
+    "once: NumPy's += with an array of indices writes once to each row",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    upstream = np.atleast_2d(np.asarray(upstream, dtype=float))
+    positions = np.broadcast_to(_inside(positions, max_len), upstream.shape[:-1])
+    gradient = np.zeros((max_len, upstream.shape[-1]))
+    for index, rows in zip(positions, upstream, strict=True):
+        gradient[index] += rows
+    return gradient
+
+
+@_gradients.idea(
+    "first of repeated positions",
+    "a row that was looked up several times keeps the first of its gradients; they add up",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(_inside(positions, max_len), upstream)
+    gradient = np.zeros((max_len, upstream.shape[-1]))
+    rows, first = np.unique(positions, return_index=True)
+    gradient[rows] = upstream[first]
+    return gradient
+
+
+@_gradients.idea(
+    "mean instead of sum",
+    "the gradients of a repeated position are averaged; they add up, so a row that is looked up "
+    "often gets more",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions = _inside(positions, max_len)
+    times = _times_looked_up(positions, upstream, max_len)
+    return _sums(positions, upstream, max_len) / np.maximum(times, 1)
+
+
+@_gradients.idea(
+    "mean over the batch",
+    "the gradients of the sequences are averaged; those of a batch add up too, because a mean "
+    "would be part of the loss and so of upstream already",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    gradients = _by_sequence(positions, upstream, max_len)
+    return gradients.mean(axis=tuple(range(gradients.ndim - 2)))
+
+
+@_gradients.idea(
+    "divided by the number of positions",
+    "the sums are divided by how many positions there are; nothing is divided here, because a mean "
+    "would be part of the loss and so of upstream already",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(_inside(positions, max_len), upstream)
+    return _sums(positions, upstream, max_len) / len(positions)
+
+
+@_gradients.idea(
+    "counts instead of gradients",
+    "each row holds how often it was looked up; what adds up are the rows of upstream",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions = _inside(positions, max_len)
+    return _sums(positions, np.ones(np.shape(upstream)), max_len)
+
+
+@_gradients.idea(
+    "one gradient for each sequence",
+    "the axes of the batch are still there; all sequences look up one table, so their gradients "
+    "add up to one of its shape",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    return _by_sequence(positions, upstream, max_len)
+
+
+@_gradients.idea(
+    "one batch axis summed",
+    "the gradients of the first axis add up, further axes of the batch are still there; the sum "
+    "goes over all axes but the last",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    gradients = _by_sequence(positions, upstream, max_len)
+    return gradients if gradients.ndim == 2 else gradients.sum(axis=0)
+
+
+@_gradients.idea(
+    "only the last sequence",
+    "the gradient starts from zero again at each sequence, so only the last of a batch is left",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    gradients = _by_sequence(positions, upstream, max_len)
+    return gradients.reshape(-1, *gradients.shape[-2:])[-1]
+
+
+@_gradients.idea(
+    "the first sequence's positions for all",
+    "every sequence is counted at the positions of the first one; each has positions of its own",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions = _inside(positions, max_len)
+    while positions.ndim > 1:
+        positions = positions[0]
+    return _sums(positions, upstream, max_len)
+
+
+@_gradients.idea(
+    "zip stops at the shorter",
+    "where a batch shares its positions, they are one sequence long and upstream is several; zip "
+    "stops after the first sequence and the others are lost",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _inside(positions, max_len), np.asarray(upstream, dtype=float)
+    rows = upstream.reshape(-1, upstream.shape[-1])
+    return _sums(positions.ravel(), rows[: positions.size], max_len)
+
+
+@_gradients.idea(
+    "shared positions do not fit",
+    "where a batch shares its positions, they have fewer axes than upstream; np.broadcast_to gives "
+    "them to each sequence",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _inside(positions, max_len), np.asarray(upstream, dtype=float)
+    gradient = np.zeros((max_len, upstream.shape[-1]))
+    np.add.at(gradient, positions, upstream)
+    return gradient
+
+
+@_gradients.idea(
+    "a single position has no length",
+    "len or a loop fails on a single position, which has no axis; np.reshape(positions, -1) makes "
+    "one long list of positions of any shape",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    _inside(positions, max_len)
+    len(positions)
+    return _sums(positions, upstream, max_len)
+
+
+@_gradients.idea(
+    "lists have no shape",
+    "the shape of a list is asked for; np.asarray makes arrays of positions and upstream first",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions = _inside(positions, max_len)
+    return _sums(positions, upstream, max_len).reshape(max_len, upstream.shape[-1])
+
+
+@_gradients.idea(
+    "only rows that were looked up",
+    "there is one row for each different position; the gradient has a row for each row of the "
+    "table, and those that were not looked up are zero",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    return _sums(_inside(positions, max_len), upstream, max_len)[np.unique(positions)]
+
+
+@_gradients.idea(
+    "ends at the largest position",
+    "the rows end at the largest position that was looked up; the gradient has max_len rows, and "
+    "the last of them are zero",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    return _sums(_inside(positions, max_len), upstream, int(np.max(positions)) + 1)
+
+
+@_gradients.idea(
+    "dimensions as rows",
+    "the gradient lies on its side, (d_model, max_len); it has the shape of the table, one row for "
+    "each position",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    return _sums(_inside(positions, max_len), upstream, max_len).T
+
+
+@_gradients.idea(
+    "rows counted from 1",
+    "position 1 adds to the table's first row; rows are counted from 0",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    return _sums(_inside(positions, max_len) - 1, upstream, max_len)
+
+
+@_gradients.idea(
+    "negative positions wrap",
+    "a negative position adds to a row at the end, because NumPy counts negative indices from "
+    "there; a learned table has no row for it",
+    "learned-lookup",
+)
+def _(positions, upstream, max_len):
+    return _sums(positions, upstream, max_len)
+
+
+@_gradients.idea(
+    "far positions accepted",
+    "a position past the table's end is dropped, or adds to some other row, without an error; a "
+    "learned table has no row for it",
+    "learned-lookup",
+)
+def _(positions, upstream, max_len):
+    if np.min(positions) < 0:
+        raise IndexError("negative")
+    return _sums(positions, upstream, max(max_len, int(np.max(positions)) + 1))[:max_len]
+
+
+@_gradients.idea(
+    "no position refused",
+    "a position outside the table is dropped, or adds to some other row, without an error; a "
+    "learned table has no row for it",
+    "learned-lookup",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(positions, upstream)
+    return (np.arange(max_len)[:, np.newaxis] == positions) @ upstream
+
+
+def _repeating(rng: np.random.Generator, *shape: int, length: int) -> np.ndarray:
+    """Draw positions that repeat within each sequence and between sequences, which differ."""
+    while True:
+        # Fewer rows than places; the last rows of the table are never looked up.
+        rows = rng.permutation(length - 2)[: shape[-1] - 1]
+        positions = rng.choice(rows, shape)
+        sequences = positions.reshape(-1, shape[-1])
+        sets = [set(sequence.tolist()) for sequence in sequences]
+        if len(sets) == 1 or (set.intersection(*sets) and not (sequences[0] == sequences[1]).any()):
+            return positions
+
+
+def _drawn_gradient(rng: np.random.Generator, *shape: int):
+    length = int(rng.integers(12, 20))
+    upstream = _any_x(rng, *shape, draw_even(rng, 8, 16))
+    return case(_repeating(rng, *shape, length=length), upstream, length)
+
+
+def _without_repetition(rng: np.random.Generator, count: int, *batch: int):
+    length = int(rng.integers(12, 20))
+    upstream = _any_x(rng, *batch, count, draw_even(rng, 8, 10))
+    return case(rng.permutation(length - 2)[:count], upstream, length)
+
+
+def _first_and_last(rng: np.random.Generator):
+    length = int(rng.integers(8, 14))
+    positions = np.array([length - 1, 0, rng.integers(1, length - 1)])
+    return case(positions, _any_x(rng, 3, 8), length)
+
+
+def _outside(rng: np.random.Generator, outside: int, length: int):
+    positions = rng.integers(0, length, 4)
+    positions[rng.integers(0, 4)] = outside
+    return case(positions, _x(rng, 4, 8), length)
+
+
+def _nothing_lost(candidate, positions, upstream, max_len):
+    gradient = candidate(positions, upstream, max_len)
+    arrived = gradient.sum(axis=0)
+    sent = np.asarray(upstream, dtype=float).reshape(-1, np.shape(upstream)[-1]).sum(axis=0)
+    wrong = np.flatnonzero(~np.isclose(arrived, sent, atol=1e-4))
+    if wrong.size:
+        at = wrong[0]
+        raise Failure(
+            "the rows of the gradient should add up to the same as all rows of upstream; "
+            f"column {at} of upstream adds up to {sent[at]:.4g}, of the gradient to "
+            f"{arrived[at]:.4g}"
+        )
+    untouched = np.setdiff1d(np.arange(max_len), positions)
+    filled = untouched[gradient[untouched].any(axis=1)]
+    require(
+        not filled.size,
+        f"row {filled[:1].sum()} was not looked up, so it should be zero",
+    )
+
+
+LOOKUP_GRADIENT = Exercise(
+    reference=learned.lookup_gradient,
+    assignment=ASSIGNMENT,
+    section="learned-gradient",
+    difficulty=3,
+    importance=4,
+    minutes="15-20",
+    atol=1e-5,
+    rtol=1e-5,
+    criteria=(
+        holds(
+            "nothing is lost, and rows that were not looked up are zero",
+            0.5,
+            _nothing_lost,
+            visible=lambda: [
+                case(np.array([4, 0, 2]), _visible_x(3, 8), 6),
+                case(np.array([1, 4, 1, 1]), _visible_x(4, 8), 6),
+            ],
+            drawn=lambda rng: [_without_repetition(rng, 4), _drawn_gradient(rng, 5)],
+        ),
+        values(
+            "each position once",
+            0.5,
+            visible=lambda: [
+                case(np.array([4, 0, 2]), _visible_x(3, 8), 6),
+                case(np.array([5, 0, 3]), _visible_x(3, 8), 6),
+            ],
+            drawn=lambda rng: [_without_repetition(rng, 5), _first_and_last(rng)],
+        ),
+        values(
+            "repeated positions",
+            1,
+            visible=lambda: [case(np.array([1, 4, 1, 1]), _visible_x(4, 8), 6)],
+            drawn=lambda rng: [_drawn_gradient(rng, 5), _drawn_gradient(rng, 7)],
+        ),
+        values(
+            "batches with positions of their own",
+            0.5,
+            visible=lambda: [
+                case(np.array([[4, 1, 4], [1, 2, 2]]), _visible_x(2, 3, 8), 6),
+                case(
+                    np.array([[[4, 1, 4], [1, 2, 2]], [[0, 0, 1], [1, 3, 3]]]),
+                    _visible_x(2, 2, 3, 8),
+                    6,
+                ),
+            ],
+            drawn=lambda rng: [_drawn_gradient(rng, 3, 5), _drawn_gradient(rng, 2, 2, 4)],
+        ),
+        values(
+            "a batch that shares its positions",
+            0.5,
+            visible=lambda: [case(np.array([0, 3, 1]), _visible_x(2, 3, 8), 6)],
+            drawn=lambda rng: [_without_repetition(rng, 4, int(rng.integers(2, 5)))],
+        ),
+        values(
+            "a single position, lists",
+            0.5,
+            visible=lambda: [
+                case(3, _visible_x(8), 5),
+                case([2, 0, 2], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], 4),
+            ],
+            drawn=lambda rng: [
+                case(int(rng.integers(2, 8)), _x(rng, 8), 10),
+                case(_repeating(rng, 4, length=9).tolist(), _x(rng, 4, 8).tolist(), 9),
+            ],
+        ),
+        refuses(
+            "positions outside the table are refused",
+            0.5,
+            visible=lambda: [
+                case(np.array([0, -1]), _visible_x(2, 8), 6),
+                case(np.array([2, 6]), _visible_x(2, 8), 6),
+            ],
+            drawn=lambda rng: [
+                _outside(rng, -1, 6),
+                _outside(rng, -int(rng.integers(2, 7)), 7),
+                _outside(rng, 6, 6),
+                _outside(rng, int(rng.integers(8, 50)), 7),
+            ],
+        ),
+    ),
+    misconceptions=tuple(_gradients),
+)
+
+
+@LOOKUP_GRADIENT.variant("np.add.at")
+def _(positions, upstream, max_len):
+    return _sums(_inside(positions, max_len), upstream, max_len)
+
+
+@LOOKUP_GRADIENT.variant("loop over places")
+def _(positions, upstream, max_len):
+    upstream = np.asarray(upstream)
+    positions = np.broadcast_to(positions, upstream.shape[:-1])
+    gradient = np.zeros((max_len, upstream.shape[-1]))
+    for index in np.ndindex(positions.shape):
+        if not 0 <= positions[index] < max_len:
+            raise ValueError("outside")
+        gradient[positions[index]] += upstream[index]
+    return gradient
+
+
+@LOOKUP_GRADIENT.variant("one-hot product")
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(_inside(positions, max_len), upstream)
+    return np.eye(max_len)[positions].T @ upstream
+
+
+@LOOKUP_GRADIENT.variant("einsum over all axes of a batch")
+def _(positions, upstream, max_len):
+    upstream = np.asarray(upstream)
+    positions = np.broadcast_to(_inside(positions, max_len), upstream.shape[:-1])
+    chosen = (positions[..., np.newaxis] == np.arange(max_len)).astype(float)
+    each = np.einsum("...r,...d->...rd", chosen, upstream)
+    return each.reshape(-1, max_len, upstream.shape[-1]).sum(axis=0)
+
+
+@LOOKUP_GRADIENT.variant("a mask for each row")
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(_inside(positions, max_len), upstream)
+    return np.array([upstream[positions == row].sum(axis=0) for row in range(max_len)])
+
+
+@LOOKUP_GRADIENT.variant("bincount, column by column")
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(_inside(positions, max_len), upstream)
+    columns = [np.bincount(positions, column, minlength=max_len) for column in upstream.T]
+    return np.stack(columns, axis=1)
+
+
+@LOOKUP_GRADIENT.variant("sorted and summed in runs")
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(_inside(positions, max_len), upstream)
+    order = np.argsort(positions, kind="stable")
+    rows, starts = np.unique(positions[order], return_index=True)
+    gradient = np.zeros((max_len, upstream.shape[-1]))
+    gradient[rows] = np.add.reduceat(upstream[order], starts, axis=0)
+    return gradient
+
+
+@LOOKUP_GRADIENT.variant("nested lists in pure Python, float32")
+def _(positions, upstream, max_len):
+    positions, upstream = _spread(_inside(positions, max_len), upstream)
+    rows = [[0.0] * upstream.shape[-1] for _ in range(max_len)]
+    for position, row in zip(positions.tolist(), upstream.astype(np.float32), strict=True):
+        rows[position] = [had + new for had, new in zip(rows[position], row, strict=True)]
+    return rows
+
+
 _ropes = Misconceptions()
 
 _OTHER = {"interleaved": "half", "half": "interleaved"}
@@ -297,6 +794,16 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
 
 
 @_ropes.idea(
+    "sine and cosine exchanged",
+    "cosines stand where sines belong and sines where cosines do; at position 0 the cosine is 1, "
+    "and the vector stays as it is",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _turn(x, np.pi / 2 - _angles(x, positions, base), layout)
+
+
+@_ropes.idea(
     "adds an encoding",
     "sines and cosines are added to x, as in chapter 2; RoPE multiplies: it turns the pairs of x",
     "rope-pairs",
@@ -376,6 +883,39 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
 )
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     return _rotate(x, positions, base=base**2, layout=layout)
+
+
+@_ropes.idea(
+    "exponent i/(d/2 - 1)",
+    "frequencies are spread evenly from 1 to 1/base with both ends, as linspace does; the exponent "
+    "-2i/d never reaches -1",
+    "sinusoidal-frequencies",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    d = np.shape(x)[-1]
+    return _rotate(x, positions, base=base ** (d / (d - 2)), layout=layout)
+
+
+@_ropes.idea(
+    "positive exponent",
+    "the exponent lacks its minus sign, so pairs turn faster and faster; the base is raised to "
+    "-2i/d, or stands below the line",
+    "sinusoidal-frequencies",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, positions, base=1 / base, layout=layout)
+
+
+@_ropes.idea(
+    "pairs counted from 1",
+    "the first pair already turns by the second frequency; pairs are counted from 0, so pair 0 "
+    "turns by the position itself",
+    "sinusoidal-frequencies",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    frequencies = _frequencies(np.shape(x)[-1], base)
+    angles = _angles(x, positions, base) * frequencies[1]
+    return _turn(x, angles, layout)
 
 
 @_ropes.idea(
@@ -466,6 +1006,16 @@ def _(x, positions, *, base=10_000.0, layout="interleaved"):
 def _(x, positions, *, base=10_000.0, layout="interleaved"):
     positions = np.asarray(positions, dtype=float)
     return _rotate(x, np.fmod(positions, 4096), base=base, layout=layout)
+
+
+@_ropes.idea(
+    "positions stop at 4095",
+    "angles come from a table of limited length, and every position past its end gets the angles "
+    "of its last row",
+    "rope-pairs",
+)
+def _(x, positions, *, base=10_000.0, layout="interleaved"):
+    return _rotate(x, np.minimum(positions, 4095), base=base, layout=layout)
 
 
 @_ropes.idea(
@@ -678,19 +1228,62 @@ def _shuffled(rng: np.random.Generator, count: int) -> np.ndarray:
     return rng.permutation(np.arange(2, 60))[:count]
 
 
-def _drawn_rope(rng: np.random.Generator, **kwargs):
+def _drawn_rope(rng: np.random.Generator, draw_x=_any_x, **kwargs):
     length = int(rng.integers(3, 7))
-    return case(_x(rng, length, _size(rng)), np.arange(length), **kwargs)
+    return case(draw_x(rng, length, _size(rng)), np.arange(length), **kwargs)
 
 
-def _drawn_batches(rng: np.random.Generator):
+def _drawn_batches(rng: np.random.Generator, **kwargs):
     batch, length = int(rng.integers(2, 4)), int(rng.integers(4, 7))
     # As many heads and pairs as positions: a mix-up of these axes gives numbers and no error.
     x = _x(rng, batch, length, length, 2 * length)
     return [
-        case(x, _shuffled(rng, length)),
-        case(x, _shuffled(rng, batch * length).reshape(batch, 1, length)),
+        case(x, _shuffled(rng, length), **kwargs),
+        case(x, _shuffled(rng, batch * length).reshape(batch, 1, length), **kwargs),
     ]
+
+
+def _one_row(rng: np.random.Generator):
+    return case(_any_x(rng, 1, _size(rng)), np.array([0]))
+
+
+def _four_rows(rng: np.random.Generator):
+    return case(_any_x(rng, 4, _size(rng)), _shuffled(rng, 4))
+
+
+def _turns_nothing(candidate, x, positions):
+    change = np.abs(candidate(x, positions) - x)
+    require(
+        change.max() < 1e-4,
+        "position 0 turns nothing, so the row should come back as it is; "
+        f"largest change {change.max():.3g}",
+    )
+
+
+def _turns_by_distance(candidate, x, positions):
+    def turned(of_queries, of_keys):
+        return candidate(x, positions + np.repeat([of_queries, of_keys], 2))
+
+    def scores(rows):
+        return rows[:2] @ rows[2:].T
+
+    here, there = turned(0, 0), turned(11, 11)
+    before, after = np.linalg.norm(x, axis=-1), np.linalg.norm(here, axis=-1)
+    worst = np.abs(after - before).argmax()
+    require(
+        np.allclose(before, after, atol=1e-4),
+        f"a vector that is turned keeps its length; {before[worst]:.4g} became {after[worst]:.4g}",
+    )
+    require(
+        np.allclose(scores(here), scores(there), atol=1e-4),
+        "with all positions plus 11, dot products of two rows should stay the same; largest change "
+        f"{np.abs(scores(here) - scores(there)).max():.3g}",
+    )
+    require(
+        not np.allclose(scores(here), scores(turned(11, 0)), atol=1e-4),
+        "with 11 added to some positions alone, their dot products with the other rows should "
+        "change; nothing changed",
+    )
 
 
 ROPE = Exercise(
@@ -703,9 +1296,23 @@ ROPE = Exercise(
     atol=1e-5,
     rtol=1e-5,
     criteria=(
+        holds(
+            "position 0 turns nothing",
+            0.5,
+            _turns_nothing,
+            visible=lambda: [case(_visible_x(1, 8), np.array([0]))],
+            drawn=lambda rng: [_one_row(rng)],
+        ),
+        holds(
+            "lengths are kept, and dot products depend on the distance alone",
+            0.5,
+            _turns_by_distance,
+            visible=lambda: [case(_visible_x(4, 8), np.array([7, 2, 0, 5]))],
+            drawn=lambda rng: [_four_rows(rng)],
+        ),
         values(
             "positions 0, 1, 2, ...",
-            1.5,
+            1,
             visible=lambda: [
                 case(_visible_x(3, 8), np.arange(3)),
                 case(_visible_x(5, 12), np.arange(5)),
@@ -714,7 +1321,7 @@ ROPE = Exercise(
         ),
         values(
             "the half layout",
-            1.5,
+            1,
             visible=lambda: [
                 case(_visible_x(3, 8), np.arange(3), layout="half"),
                 case(_visible_x(5, 12), np.arange(5), layout="half"),
@@ -756,12 +1363,25 @@ ROPE = Exercise(
         ),
         values(
             "batches and heads",
-            1,
+            0.5,
             visible=lambda: [
                 case(_visible_x(2, 4, 4, 8), np.array([3, 0, 1, 9])),
                 case(_visible_x(2, 4, 4, 8), np.array([[[3, 0, 1, 9]], [[5, 6, 2, 4]]])),
             ],
             drawn=_drawn_batches,
+        ),
+        values(
+            "batches and heads in the half layout",
+            0.5,
+            visible=lambda: [
+                case(_visible_x(2, 4, 4, 8), np.array([3, 0, 1, 9]), layout="half"),
+                case(
+                    _visible_x(2, 4, 4, 8),
+                    np.array([[[3, 0, 1, 9]], [[5, 6, 2, 4]]]),
+                    layout="half",
+                ),
+            ],
+            drawn=lambda rng: _drawn_batches(rng, layout="half"),
         ),
         values(
             "large positions",
@@ -784,7 +1404,8 @@ ROPE = Exercise(
                 case(_visible_x(3, 8), np.arange(3)),
                 case(_visible_x(3, 8), np.arange(3), layout="half"),
             ],
-            drawn=lambda rng: [_drawn_rope(rng), _drawn_rope(rng, layout="half")],
+            # float64, which np.asarray(x, dtype=float) does not copy.
+            drawn=lambda rng: [_drawn_rope(rng, _x), _drawn_rope(rng, _x, layout="half")],
         ),
         refuses(
             "an odd d is refused, and an unknown layout",
@@ -1446,6 +2067,16 @@ RELATIVE_ERRORS = Exercise(
     importance=5,
     minutes="20-30",
     criteria=(
+        holds(
+            "no distance effect where positions are ignored",
+            0.5,
+            _no_effect,
+            visible=lambda: [_visible(_without_positions, d=8)],
+            drawn=lambda rng: [
+                _without_positions(rng, 8),
+                _without_positions(rng, _size(rng)),
+            ],
+        ),
         values(
             "relative functions",
             1,
@@ -1475,16 +2106,6 @@ RELATIVE_ERRORS = Exercise(
                 _visible(_tested, function=mixes_signs, d=8),
             ],
             drawn=lambda rng: [_tested(rng, adds_encoding), _tested(rng, mixes_signs)],
-        ),
-        holds(
-            "no distance effect where positions are ignored",
-            0.5,
-            _no_effect,
-            visible=lambda: [_visible(_without_positions, d=8)],
-            drawn=lambda rng: [
-                _without_positions(rng, 8),
-                _without_positions(rng, _size(rng)),
-            ],
         ),
     ),
     misconceptions=tuple(_relative),
@@ -1550,4 +2171,439 @@ def _(rope_function, q, k, offsets, shifts):
     )
 
 
-EXERCISES = (LOOKUP, ROPE, ROPE_SCORES, RELATIVE_ERRORS)
+_conversions = Misconceptions()
+
+
+def _order(d, to):
+    """Return which row of a head stands where in the other layout."""
+    rows = np.arange(d)
+    return np.r_[rows[0::2], rows[1::2]] if to == "half" else rows.reshape(2, -1).T.ravel()
+
+
+def _head_width(weight, n_heads, to):
+    rows = len(weight)
+    if rows % (2 * n_heads):
+        raise ValueError(f"{rows} rows do not make {n_heads} heads of an even width")
+    if to not in _OTHER:
+        raise ValueError(f"unknown layout {to!r}")
+    return rows // n_heads
+
+
+def _reorder(weight, n_heads, order):
+    """Reorder the rows of each head."""
+    weight = np.asarray(weight)
+    heads = weight.reshape(n_heads, -1, *weight.shape[1:])
+    return heads[:, order].reshape(weight.shape)
+
+
+def _convert(weight, n_heads, *, to):
+    return _reorder(weight, n_heads, _order(_head_width(weight, n_heads, to), to))
+
+
+@_conversions.idea(
+    "weight returned as it is",
+    "no row moves: a reshape alone reorders nothing, the axes of pairs and partners must change "
+    "places in between",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    _head_width(weight, n_heads, to)
+    return np.array(weight)
+
+
+@_conversions.idea(
+    "across heads",
+    "rows are reordered as if all of them were one head; the pairs of a head lie within it, so "
+    "each head is reordered by itself",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    _head_width(weight, n_heads, to)
+    return _convert(weight, 1, to=to)
+
+
+@_conversions.idea(
+    "inverse permutation",
+    "each direction does what the other should: rows of half pairs are spread where rows of "
+    "interleaved ones should be gathered, or the order is put on the wrong side of =",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    return _convert(weight, n_heads, to=_OTHER.get(to, to))
+
+
+@_conversions.idea(
+    "always to the half layout",
+    "the argument to is not used: rows are reordered for the half layout, also where the "
+    "interleaved one is asked for",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    _head_width(weight, n_heads, to)
+    return _convert(weight, n_heads, to="half")
+
+
+@_conversions.idea(
+    "always to the interleaved layout",
+    "the argument to is not used: rows are reordered for the interleaved layout, also where the "
+    "half one is asked for",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    _head_width(weight, n_heads, to)
+    return _convert(weight, n_heads, to="interleaved")
+
+
+@_conversions.idea(
+    "columns instead of rows",
+    "the columns are reordered; the weight is (outputs, inputs), so the dimensions of queries and "
+    "keys are its rows",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    _head_width(weight, n_heads, to)
+    return _convert(np.transpose(weight), n_heads, to=to).T
+
+
+@_conversions.idea(
+    "rows dealt out to heads",
+    "rows are taken to go round the heads like cards, head 0, head 1, ...; all rows of head 0 come "
+    "first, then those of head 1",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    weight = np.asarray(weight)
+    order = _order(_head_width(weight, n_heads, to), to)
+    return weight.reshape(-1, n_heads, *weight.shape[1:])[order].reshape(weight.shape)
+
+
+@_conversions.idea(
+    "whole heads reordered",
+    "the heads change places and their rows stay as they are; heads stay where they are, and the "
+    "rows of each are reordered",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    if n_heads < 2:
+        return _convert(weight, n_heads, to=to)
+    weight = np.asarray(weight)
+    d = _head_width(weight, n_heads, to)
+    return weight.reshape(n_heads, d, *weight.shape[1:])[_order(n_heads, to)].reshape(weight.shape)
+
+
+@_conversions.idea(
+    "only the first head",
+    "the rows of the first head are reordered and the others left; every head has its pairs",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    d = _head_width(weight, n_heads, to)
+    return np.concatenate([_convert(weight[:d], 1, to=to), weight[d:]])
+
+
+@_conversions.idea(
+    "every head gets the first one's rows",
+    "the order of one head is used for all without stepping on to their rows, so all heads become "
+    "the first; head h starts at row h * d",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    order = _order(_head_width(weight, n_heads, to), to)
+    return np.asarray(weight)[np.tile(order, n_heads)]
+
+
+@_conversions.idea(
+    "seconds first",
+    "the second rows of all pairs come before the first ones, so each pair turns the other way "
+    "round; the first row of a pair stays the first",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    order = _order(_head_width(weight, n_heads, to), to)
+    swapped = np.roll(order, len(order) // 2) if to == "half" else order.reshape(-1, 2)[:, ::-1]
+    return _reorder(weight, n_heads, swapped.ravel())
+
+
+@_conversions.idea(
+    "halves exchanged",
+    "the two halves of each head change places, as in the rotation of half pairs; the layouts "
+    "differ by gathering and spreading pairs",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    d = _head_width(weight, n_heads, to)
+    return _reorder(weight, n_heads, np.roll(np.arange(d), d // 2))
+
+
+@_conversions.idea(
+    "a minus sign put in",
+    "the second rows of all pairs get a minus sign, which belongs to the rotation; converting "
+    "reorders rows and leaves their numbers",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    d = _head_width(weight, n_heads, to)
+    rows = np.arange(d)
+    second = rows >= d // 2 if to == "half" else rows % 2 == 1
+    converted = _convert(weight, n_heads, to=to)
+    signs = np.tile(np.where(second, -1, 1), n_heads)
+    return converted * signs.reshape(-1, *[1] * (converted.ndim - 1))
+
+
+@_conversions.idea(
+    "a bias has no columns",
+    "two axes are taken for granted, and a bias has one; it is reordered like the rows of its "
+    "weight",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    rows, columns = np.shape(weight)
+    return _convert(weight, n_heads, to=to).reshape(rows, columns)
+
+
+@_conversions.idea(
+    "changes its input",
+    "the rows are reordered in the caller's weight, which a second call would reorder again; "
+    "return a new array",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    weight = np.asarray(weight)
+    weight[...] = _convert(weight, n_heads, to=to)
+    return weight
+
+
+def _convert_what_fits(weight, n_heads, to):
+    """Reorder the rows that make heads of an even width, and leave the rest at the end."""
+    d = len(weight) // (2 * n_heads) * 2
+    heads = _convert(weight[: n_heads * d], n_heads, to=to) if d else weight[:0]
+    return np.concatenate([heads, weight[n_heads * d :]])
+
+
+@_conversions.idea(
+    "unknown layout accepted",
+    "a layout that is neither 'interleaved' nor 'half' is not refused, so a typing error gives "
+    "wrong rows instead of a message",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    return _convert(weight, n_heads, to=to if to in _OTHER else "interleaved")
+
+
+@_conversions.idea(
+    "odd head width accepted",
+    "an odd width of the heads is not refused, although one row of each then has no partner",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    if to not in _OTHER or len(weight) % n_heads:
+        raise ValueError("unknown layout, or rows that do not divide")
+    return _convert_what_fits(weight, n_heads, to)
+
+
+@_conversions.idea(
+    "rows that make no heads accepted",
+    "rows that do not divide into heads of an even width are not refused, although some row then "
+    "has no head or no partner",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    if to not in _OTHER:
+        raise ValueError("unknown layout")
+    return _convert_what_fits(weight, n_heads, to)
+
+
+@_conversions.idea(
+    "unknown layout and odd head width accepted",
+    "an unknown layout is not refused, and heads of an odd width are not either, although one row "
+    "of each has no partner",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    if len(weight) % n_heads:
+        raise ValueError("rows that do not divide")
+    return _convert_what_fits(weight, n_heads, to if to in _OTHER else "interleaved")
+
+
+@_conversions.idea(
+    "nothing refused",
+    "neither an unknown layout nor rows that do not divide into heads of an even width are refused",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    return _convert_what_fits(weight, n_heads, to if to in _OTHER else "interleaved")
+
+
+def _numbered(rows: int, columns: int) -> np.ndarray:
+    """Make a weight whose entries tell their row and column, as 203 for row 2, column 3."""
+    return np.add.outer(100.0 * np.arange(rows), np.arange(columns))
+
+
+def _weight(rng: np.random.Generator, n_heads: int, draw_x=_any_x, **kwargs):
+    rows = n_heads * draw_even(rng, 8, 16)
+    # As many columns as rows, or twice as many: reordering columns gives numbers and no error.
+    return case(draw_x(rng, rows, rows * int(rng.integers(1, 3))), n_heads, **kwargs)
+
+
+def _bias(rng: np.random.Generator, **kwargs):
+    n_heads = int(rng.integers(2, 5))
+    return case(rng.permutation(n_heads * draw_even(rng, 8, 16)).tolist(), n_heads, **kwargs)
+
+
+def _heads(rng: np.random.Generator) -> int:
+    return int(rng.integers(2, 4))
+
+
+def _same_scores(candidate, weight, n_heads, *, to):
+    tokens = np.cos(np.arange(2 * weight.shape[1])).reshape(2, -1)
+
+    def score(projection, layout):
+        query, key = _rotate(tokens @ projection.T, np.array([7, 2]), layout=layout)
+        return query @ key
+
+    before, after = score(weight, _OTHER[to]), score(candidate(weight, n_heads, to=to), to)
+    require(
+        np.isclose(before, after, rtol=1e-4, atol=1e-4),
+        f"in code of the layout {to!r}, two tokens should have the same score with the converted "
+        "weight as with the old one in code of the other layout; "
+        f"expected {before:.4g}, got {after:.4g}",
+    )
+
+
+CONVERT_LAYOUT = Exercise(
+    reference=rotary.convert_layout,
+    assignment=ASSIGNMENT,
+    section="rope-convert",
+    difficulty=4,
+    importance=4,
+    minutes="15-20",
+    criteria=(
+        holds(
+            "scores are the same in the other layout",
+            0.5,
+            _same_scores,
+            visible=lambda: [
+                case(_visible_x(8, 8), 1, to="half"),
+                case(_visible_x(8, 8), 1, to="interleaved"),
+            ],
+            drawn=lambda rng: [
+                _weight(rng, 1, to="half"),
+                _weight(rng, 1, to="interleaved"),
+            ],
+        ),
+        values(
+            "one head, to the half layout",
+            0.5,
+            visible=lambda: [case(_numbered(8, 8), 1, to="half")],
+            drawn=lambda rng: [_weight(rng, 1, to="half"), _weight(rng, 1, to="half")],
+        ),
+        values(
+            "one head, to the interleaved layout",
+            0.5,
+            visible=lambda: [case(_numbered(8, 8), 1, to="interleaved")],
+            drawn=lambda rng: [
+                _weight(rng, 1, to="interleaved"),
+                _weight(rng, 1, to="interleaved"),
+            ],
+        ),
+        values(
+            "several heads, of a weight and of a bias",
+            0.5,
+            visible=lambda: [
+                case(_numbered(16, 16), 2, to="half"),
+                case(_numbered(24, 24), 3, to="interleaved"),
+                case(np.arange(16), 2, to="half"),
+            ],
+            drawn=lambda rng: [
+                _weight(rng, _heads(rng), to="half"),
+                _weight(rng, _heads(rng), to="interleaved"),
+                _bias(rng, to=str(rng.choice(["half", "interleaved"]))),
+            ],
+        ),
+        leaves_unchanged(
+            "the weight passed in is left unchanged",
+            0.5,
+            visible=lambda: [
+                case(_numbered(16, 16), 2, to="half"),
+                case(_numbered(16, 16), 2, to="interleaved"),
+            ],
+            drawn=lambda rng: [
+                _weight(rng, _heads(rng), _x, to="half"),
+                _weight(rng, _heads(rng), _x, to="interleaved"),
+            ],
+        ),
+        refuses(
+            "an unknown layout is refused, and rows that make no heads",
+            0.5,
+            visible=lambda: [
+                case(_numbered(16, 16), 2, to="halves"),
+                case(_numbered(9, 9), 1, to="half"),
+                case(_numbered(20, 20), 3, to="interleaved"),
+            ],
+            drawn=lambda rng: [
+                _weight(rng, 2, to=str(rng.choice(["halves", "pairs", "neox"]))),
+                case(_x(rng, _odd(rng), 8), 1, to="half"),
+                case(_x(rng, 3 * _odd(rng), 8), 3, to="interleaved"),
+                case(_x(rng, 3 * _odd(rng) + 1, 8), 3, to="half"),
+            ],
+        ),
+    ),
+    misconceptions=tuple(_conversions),
+)
+
+
+CONVERT_LAYOUT.variant("order within each head")(_convert)
+
+
+@CONVERT_LAYOUT.variant("reshape and swap")
+def _(weight, n_heads, *, to):
+    weight = np.asarray(weight)
+    pairs = _head_width(weight, n_heads, to) // 2
+    inner = (pairs, 2) if to == "half" else (2, pairs)
+    split = weight.reshape(n_heads, *inner, *weight.shape[1:])
+    return np.swapaxes(split, 1, 2).reshape(weight.shape)
+
+
+@CONVERT_LAYOUT.variant("one index for all rows")
+def _(weight, n_heads, *, to):
+    d = _head_width(weight, n_heads, to)
+    starts = d * np.arange(n_heads)
+    return np.take(weight, np.add.outer(starts, _order(d, to)).ravel(), axis=0)
+
+
+@CONVERT_LAYOUT.variant("loop over rows, lists")
+def _(weight, n_heads, *, to):
+    d = _head_width(weight, n_heads, to)
+    converted = [None] * len(weight)
+    for old in range(len(weight)):
+        head, row = divmod(old, d)
+        if to == "half":
+            new = row // 2 + (row % 2) * (d // 2)
+        else:
+            new = 2 * (row % (d // 2)) + row // (d // 2)
+        converted[head * d + new] = np.asarray(weight[old]).tolist()
+    return converted
+
+
+@CONVERT_LAYOUT.variant("slices of each head")
+def _(weight, n_heads, *, to):
+    weight = np.asarray(weight)
+    _head_width(weight, n_heads, to)
+    converted = np.empty_like(weight)
+    for old, new in zip(np.split(weight, n_heads), np.split(converted, n_heads), strict=True):
+        half = len(old) // 2
+        if to == "half":
+            new[:half], new[half:] = old[0::2], old[1::2]
+        else:
+            new[0::2], new[1::2] = old[:half], old[half:]
+    return converted
+
+
+@CONVERT_LAYOUT.variant("permutation matrix, float32")
+def _(weight, n_heads, *, to):
+    order = _order(_head_width(weight, n_heads, to), to)
+    matrix = np.kron(np.eye(n_heads), np.eye(len(order))[order])
+    return (matrix @ np.asarray(weight)).astype(np.float32)
+
+
+EXERCISES = (LOOKUP, LOOKUP_GRADIENT, ROPE, ROPE_SCORES, RELATIVE_ERRORS, CONVERT_LAYOUT)

@@ -6,8 +6,10 @@
 # When you are done, you can
 #
 # - look up positions in a trained table, and refuse those that it was not trained for;
+# - say which rows of the table learn from a batch, and how much;
 # - rotate queries and keys as RoPE does, in both layouts;
-# - test whether a rotary function makes scores depend on the distance, and on the distance alone.
+# - test whether a rotary function makes scores depend on the distance, and on the distance alone;
+# - convert weights that were trained with one layout for code that uses the other.
 #
 # Before you start: you have solved [the rotation identity]({{site}}/03-rotation.html). Read the
 # chapters [on learned positions]({{site}}/04-learned.html) and [on RoPE]({{site}}/04-rope.html)
@@ -95,7 +97,84 @@ check("lookup")
 grade("lookup")
 
 # %% [markdown]
-# ## 2. `rope`
+# ## 2. `lookup_gradient`
+#
+# {{task}}
+#
+# Send gradients back through the lookup. `upstream` holds one row for each position that was
+# looked up: how the loss changes with the row that came back. Return how the loss changes with
+# each row of the table. A row that was looked up several times gets the sum of its gradients,
+# whether it repeats within one sequence or between the sequences of a batch; a row that was not
+# looked up gets zeros. The axes of a batch come first. A batch has either positions of its own for
+# each sequence, (batch, n), or one list of positions that all sequences share, (n,). One position
+# may also be a single number, with one row as `upstream`. As in `lookup`, a position outside the
+# table is an error.
+#
+# <details><summary>Hint 1</summary>
+#
+# Forget the batch first: give the positions the shape of `upstream` without its last axis, then
+# make one long list of positions and one of rows.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# With an array of indices, `+=` writes once to each row, however often the row occurs. A loop over
+# single places adds up, and so does `np.add.at`. A third way is the lookup as a matrix of zeros and
+# ones, and its transpose.
+#
+# </details>
+
+
+# %%
+def lookup_gradient(positions, upstream, max_len):
+    """Return the gradient of a loss with respect to the table, given that of the looked-up rows.
+
+    Parameters
+    ----------
+    positions : (..., n) array_like of int
+        The positions that were looked up; a single number too.
+    upstream : (..., n, d_model) array_like
+        Gradient of the loss with respect to ``lookup(table, positions)``; leading axes that
+        ``positions`` lacks are batches.
+    max_len : int
+        Number of rows of the table.
+
+    Returns
+    -------
+    (max_len, d_model) ndarray
+        Repeated positions add up, rows that were not looked up are zero.
+
+    Raises
+    ------
+    IndexError
+        If a position is negative or not below ``max_len`` (a ValueError is fine too).
+
+    Examples
+    --------
+    >>> lookup_gradient([0, 2, 2], [[1.0, 1.0], [2.0, 3.0], [4.0, 5.0]], 4).tolist()
+    [[1.0, 1.0], [0.0, 0.0], [6.0, 8.0], [0.0, 0.0]]
+    """
+    ### BEGIN SOLUTION
+    positions, upstream = np.asarray(positions), np.asarray(upstream, dtype=float)
+    outside = (positions < 0) | (positions >= max_len)
+    if outside.any():
+        raise IndexError(f"the table has {max_len} rows, got position {positions[outside][0]}")
+    places = np.broadcast_to(positions, upstream.shape[:-1]).ravel()
+    gradients = upstream.reshape(len(places), -1)
+    selection = places[:, np.newaxis] == np.arange(max_len)
+    return selection.T @ gradients
+    ### END SOLUTION
+
+
+# %%
+check("lookup_gradient")
+
+# %%
+grade("lookup_gradient")
+
+# %% [markdown]
+# ## 3. `rope`
 #
 # {{task}}
 #
@@ -181,7 +260,7 @@ check("rope")
 grade("rope")
 
 # %% [markdown]
-# ## 3. `rope_scores`
+# ## 4. `rope_scores`
 #
 # {{task}}
 #
@@ -246,7 +325,7 @@ check("rope_scores")
 grade("rope_scores")
 
 # %% [markdown]
-# ## 4. `relative_errors`
+# ## 5. `relative_errors`
 #
 # {{task}}
 #
@@ -325,3 +404,84 @@ check("relative_errors")
 
 # %%
 grade("relative_errors")
+
+# %% [markdown]
+# ## 6. `convert_layout`
+#
+# {{task}}
+#
+# A checkpoint was trained with one layout of RoPE, and your code uses the other. The weight of a
+# query or key projection has one row for each dimension of a query or key: d rows for the first
+# head, then d for the second, and so on. Reorder the rows within each head, so that the code gets
+# its pairs where it looks for them, in the same order and with the same partner first. `to` is the
+# layout of the result, and the weight that you get is in the other one. A bias has one axis and is
+# reordered in the same way. The weight passed in stays as it is. Refuse an unknown layout, and rows
+# that do not divide into heads of an even width.
+#
+# <details><summary>Hint 1</summary>
+#
+# Take one head of eight rows and write its pairs down in both layouts. In the interleaved one, pair
+# 1 is rows 2 and 3; in the half one, it is rows 1 and 5. So the row that stands at 5 of the half
+# layout comes from 3 of the interleaved one.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Make the order as an array of row numbers with one line for each head, and index the weight with
+# it at the end: this gives a new array. One direction gathers every other row, the other spreads
+# each half over every other place.
+#
+# </details>
+
+
+# %%
+def convert_layout(weight, n_heads, *, to):
+    """Reorder the rows of a query or key projection for the other layout of RoPE.
+
+    Parameters
+    ----------
+    weight : (n_heads * d, ...) array_like
+        Weight or bias of a projection; ``d`` is the head dimension and must be even.
+    n_heads : int
+        Number of heads.
+    to : {'interleaved', 'half'}
+        Layout of the result; the input is in the other one.
+
+    Returns
+    -------
+    (n_heads * d, ...) ndarray
+        A reordered copy; ``weight`` itself is left as it is.
+
+    Raises
+    ------
+    ValueError
+        If the rows do not divide into heads of an even dimension, or the layout is unknown (an
+        IndexError is fine too).
+
+    Examples
+    --------
+    >>> convert_layout([0, 1, 2, 3, 10, 11, 12, 13], 2, to="half").tolist()
+    [0, 2, 1, 3, 10, 12, 11, 13]
+    """
+    ### BEGIN SOLUTION
+    weight = np.asarray(weight)
+    if len(weight) % (2 * n_heads):
+        raise ValueError(f"{len(weight)} rows do not make {n_heads} heads of an even dimension")
+    order = np.arange(len(weight)).reshape(n_heads, -1)
+    half = order.shape[1] // 2
+    if to == "half":
+        order = np.concatenate([order[:, 0::2], order[:, 1::2]], axis=1)
+    elif to == "interleaved":
+        order = np.stack([order[:, :half], order[:, half:]], axis=2)
+    else:
+        raise ValueError(f"to must be 'interleaved' or 'half', got {to!r}")
+    return weight[order.ravel()]
+    ### END SOLUTION
+
+
+# %%
+check("convert_layout")
+
+# %%
+grade("convert_layout")
