@@ -218,7 +218,7 @@ def test_solutions_run_from_top_to_bottom_and_earn_full_marks(name, monkeypatch)
         elif cell.id.startswith("check-"):
             name = cell.id.removeprefix("check-")
             points = exercises.get(name).points
-            said = "6 of 6 answered" if name in KEYED else f"{points:g} of {points:g} points"
+            said = "6 of 6 answered" if name in KEYED else f"{points:g} of {points:g} point"
             assert outputs[0].data["text/plain"].startswith(f"{name}: {said}")
 
 
@@ -300,7 +300,7 @@ def test_what_counts_as_answers(course, worked_in):
     ("old", "new", "said"),
     [
         ('check("rotation_matrix")', "", "expected the cell check-rotation_matrix, got grade-"),
-        ('grade("rotation_matrix")', "", "expected the cell grade-rotation_matrix, got the end"),
+        ('grade("rotation_matrix")', "", "expected the cell grade-rotation_matrix, got split_pairs"),
         ('grade("rotation_matrix")', 'grade("rotation_matrx")', "no exercise is called"),
         ("{{how}}", "{{hwo}}", "nothing is known to fill in for {{hwo}}"),
         ("def rotation_matrix", "rotation_matrix = lambda", "defines no function"),

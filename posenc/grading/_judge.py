@@ -385,14 +385,14 @@ def _same_observations(exercise: Exercise, candidate: Result, wrong: Result) -> 
     pairs = zip(candidate.observations, wrong.observations, strict=True)
     if candidate.criterion.kind == "refusal":
         return all((one.fault is None) == (two.fault is None) for one, two in pairs)
+    if candidate.criterion.kind == "unchanged":
+        return all(one.changed == two.changed for one, two in pairs)
     return all(_same(exercise, one, two) for one, two in pairs)
 
 
 def _same(exercise: Exercise, one: Observation, two: Observation) -> bool:
     if one.fault or two.fault:
         return one.fault == two.fault
-    if one.changed != two.changed:
-        return False
     return _equal_values(exercise, one.value, two.value)
 
 
