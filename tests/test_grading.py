@@ -493,6 +493,21 @@ def test_html_and_text_say_the_same():
     assert page.find("b") is None
 
 
+def test_the_section_to_read_is_a_link_where_the_notebook_has_the_book_s_address():
+    from bs4 import BeautifulSoup
+
+    source = 'SITE = "https://example.org/course/"\n' + IGNORES_BASE
+    report = notebook(source, "check('inverse_frequencies')")
+    address = "https://example.org/course/02-sinusoidal.html#sinusoidal-frequencies"
+    assert report.lines[-1] == f'Read chapter 2, "Frequencies" ({address}).'
+    (link,) = BeautifulSoup(report._repr_html_(), "html.parser").find_all("a")
+    assert (link["href"], link.get_text()) == (address, address)
+    for other in ("'javascript:alert(1)'", "3", "'https://<b>'"):
+        report = notebook(f"SITE = {other}\n" + IGNORES_BASE, "check('inverse_frequencies')")
+        assert report.lines[-1].endswith("(02-sinusoidal.html#sinusoidal-frequencies).")
+        assert "<a" not in report._repr_html_()
+
+
 def test_validation_raises_with_the_report(monkeypatch):
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
     with pytest.raises(AssertionError, match="Recognised: base ignored"):
@@ -508,6 +523,7 @@ def test_reports_are_short_and_print_everywhere(exercise):
                 exercise, _outside(misconception.function), seed=seed, mode=mode
             )
             assert misconception.name in report.misconceptions
+            assert misconception.explanation in report.text
             assert len(report.lines) <= 6
             for encoding in ("cp936", "cp1252", "ascii"):
                 report.text.encode(encoding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -186,7 +187,8 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
     ideas, resembled, diagnosis = _diagnosis(exercise, results, seed)
     lines += [diagnosis] if diagnosis else []
     lines.append(_count_text(results, mode))
-    lines.append(reading((resembled or ideas or [exercise])[0].section))
+    site = _site(function)
+    lines.append(reading((resembled or ideas or [exercise])[0].section, site))
     return Report(
         exercise.name,
         points,
@@ -197,7 +199,15 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
         state,
         alike.case.args if alike else (),
         alike.case.kwargs if alike else {},
+        site,
     )
+
+
+def _site(function: Callable) -> str:
+    """Return the book's address, which the first cell of a notebook holds, or nothing."""
+    site = getattr(function, "__globals__", {}).get("SITE")
+    known = isinstance(site, str) and re.fullmatch(r"https?://[\w.:/~-]+", site)
+    return site.rstrip("/") if known else ""
 
 
 def _state(result: Result) -> str:

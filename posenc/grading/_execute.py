@@ -9,7 +9,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-SETUP = "setup"
+from posenc.grading.assignments import SETUP
+
 # Names of the errors that stand in the outputs of a cell that did not end by itself.
 STOPPED = {"CellStopped", "CellTimeoutError"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -37,6 +38,8 @@ class Report:
     args, kwargs
         Arguments of the visible call that the report shows: ``function(*report.args,
         **report.kwargs)`` repeats it.
+    site : str
+        Address of the book, if the notebook has it.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Report:
     state: str = "right"
     args: tuple[Any, ...] = field(default=(), compare=False)
     kwargs: dict[str, Any] = field(default_factory=dict, compare=False)
+    site: str = ""
 
     @property
     def passed(self) -> bool:
@@ -65,6 +69,10 @@ class Report:
     def _repr_html_(self) -> str:
         colour = "#2e8540" if self.passed else "#b45309"
         first, *rest = (html.escape(line) for line in self.lines)
+        if self.site and rest:
+            # Only the last line holds an address that we wrote.
+            address = rf"({re.escape(html.escape(self.site))}[^\s)]*)"
+            rest[-1] = re.sub(address, r'<a href="\1">\1</a>', rest[-1])
         body = "".join(f"<div>{line}</div>" for line in rest)
         return (
             f'<div class="posenc-report" style="border-left: 4px solid {colour}; '
@@ -94,11 +102,12 @@ def call_text(name: str, case: Case) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def reading(label: str) -> str:
+def reading(label: str, site: str) -> str:
     """Return where in the book to read."""
     section = SECTIONS[label]
     chapter = next(a.chapter for a in ASSIGNMENTS.values() if section.page in a.pages)
-    return f'Read chapter {chapter}, "{section.title}" ({section.page}.html#{label}).'
+    page = f"{site}/{section.page}.html" if site else f"{section.page}.html"
+    return f'Read chapter {chapter}, "{section.title}" ({page}#{label}).'
 
 
 def recognised(
