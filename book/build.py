@@ -26,7 +26,12 @@ SITE_STAMP = SITE / ".made-from"
 CACHE_STAMP = BUILD / ".executed-with"
 
 # What a cell can see beside its own page: a change in any of it makes every cached output stale.
-EXECUTION_INPUTS = ("posenc/**/*.py", "solutions/**/*.py", "exercises/**/*.ipynb")
+EXECUTION_INPUTS = (
+    "posenc/**/*.py",
+    "solutions/**/*.py",
+    "exercises/**/*.ipynb",
+    "tests/equivalent_mutants.toml",
+)
 PAGE_INPUTS = ("book/**/*", "_config.yml", "_toc.yml", "pyproject.toml", "README.md", "LICENSE")
 PACKAGES = ("jupyter-book", "sphinx", "myst-nb", "ipykernel", "numpy", "matplotlib", "math-core")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
