@@ -300,7 +300,11 @@ def test_what_counts_as_answers(course, worked_in):
     ("old", "new", "said"),
     [
         ('check("rotation_matrix")', "", "expected the cell check-rotation_matrix, got grade-"),
-        ('grade("rotation_matrix")', "", "expected the cell grade-rotation_matrix, got split_pairs"),
+        (
+            'grade("rotation_matrix")',
+            "",
+            "expected the cell grade-rotation_matrix, got split_pairs",
+        ),
         ('grade("rotation_matrix")', 'grade("rotation_matrx")', "no exercise is called"),
         ("{{how}}", "{{hwo}}", "nothing is known to fill in for {{hwo}}"),
         ("def rotation_matrix", "rotation_matrix = lambda", "defines no function"),

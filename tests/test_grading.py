@@ -265,7 +265,7 @@ def test_a_task_with_a_secret_key(monkeypatch):
     assert (report.points, report.state) == (0, "wrong")
     assert report.lines == (
         "verdicts: 4 of 6 answered.",
-        "No answer yet: b, c; each is true, imprecise or false.",
+        "Without one of the words true, imprecise or false: b ('maybe'), c.",
     )
     assert notebook(verdicts(), "check('verdicts')").text == (
         "verdicts: 6 of 6 answered; the course holds the key and counts the points."
@@ -283,7 +283,7 @@ def test_a_task_with_a_secret_key(monkeypatch):
     assert graded.lines == (
         "verdicts: 2 of 3 points.",
         "d: yours is 'false', the verdict is 'true': why d",
-        "No answer yet: f; each is true, imprecise or false.",
+        "Without one of the words true, imprecise or false: f ('unsure').",
     )
     assert graded._repr_mimebundle_()["text/plain"] == "2"
     assert notebook(verdicts(a=" TRUE"), f"grade('verdicts', key={KEY})").passed
@@ -292,7 +292,7 @@ def test_a_task_with_a_secret_key(monkeypatch):
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
     alone = notebook(verdicts(), "grade('verdicts')")
     assert not alone._repr_mimebundle_()["text/plain"].replace(".", "").isdigit()
-    with pytest.raises(AssertionError, match="No answer yet: a"):
+    with pytest.raises(AssertionError, match="imprecise or false: a"):
         notebook(verdicts(a=""), "grade('verdicts')")
     # Grading without the key is a mistake of the course's, and earns nobody points.
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
@@ -382,6 +382,16 @@ def shift_matrix(offset, d_model, *, base=10_000.0):
     assert notebook(source, "check('shift_matrix')").passed
 
 
+def test_an_unusual_type_of_an_argument_is_part_of_the_call():
+    source = """
+def angles(positions, frequencies):
+    return np.asarray(positions)[..., np.newaxis] * np.asarray(frequencies)
+"""
+    report = notebook(source, "check('angles')")
+    assert " of int8, " in report.lines[0]
+    assert report.args[0].dtype == np.int8
+
+
 def test_changes_its_input():
     source = """
 def add_positions(x, table, *, start=0):
@@ -433,6 +443,20 @@ def wavelengths(d_model, *, base=10_000.0):
     assert (
         notebook(source, "(check('wavelengths'), inverse_frequencies(4, base=100.0)[1])")[1] == 0.01
     )
+
+
+def test_an_earlier_function_that_is_missing_is_replaced_too():
+    source = """
+def wavelengths(d_model, *, base=10_000.0):
+    return 2 * np.pi / inverse_frequencies(d_model, base=base)
+"""
+    report = notebook(source, "check('wavelengths')")
+    assert report.points == 3
+    assert "(scored with a right inverse_frequencies in place of yours)" in report.text
+    namespace = {"np": np, "check": check}
+    exec(source, namespace)
+    eval("check('wavelengths')", namespace)
+    assert "inverse_frequencies" not in namespace
 
 
 def test_grading_without_a_course_seed_says_so():

@@ -192,7 +192,7 @@ def test_verdicts_are_graded_by_a_key_that_no_student_sees(ledger):
     assert not any(reason in text for reason in reasons for text in (released, pages["right"]))
     page = " ".join(BeautifulSoup(pages["wrong"], "html.parser").get_text().split())
     assert "verdicts: 2 of 3 points." in page
-    assert "No answer yet: b; each is true, imprecise or false." in page
+    assert "Without one of the words true, imprecise or false: b ('unsure')." in page
     # The reason of the wrong verdict is there, and no other.
     assert [reason in page for reason in reasons] == [True] + [False] * (len(reasons) - 1)
 

@@ -284,10 +284,11 @@ def _keyed_report(task: Keyed, function: Callable, key: Key | None, mode: str) -
     if not isinstance(answers, Mapping):
         kind = type(answers).__name__
         return report(0.0, "wrong", f"{task.name}() is wrong.", f"expected a dict, got {kind!r}")
-    given = {str(label): _word(answer) for label, answer in answers.items()}
+    given = {_word(label): _word(answer) for label, answer in answers.items()}
     open_ = [label for label in task.labels if given.get(label) not in task.words]
     words = ", ".join(task.words[:-1]) + f" or {task.words[-1]}"
-    missing = f"No answer yet: {', '.join(open_)}; each is {words}." if open_ else ""
+    shown = [label + (f" ({given[label]!r})" if given.get(label) else "") for label in open_]
+    missing = f"Without one of the words {words}: {', '.join(shown)}." if open_ else ""
     if key is None:
         head = f"{task.name}: {len(task.labels) - len(open_)} of {len(task.labels)} answered"
         if open_:
@@ -319,16 +320,24 @@ def _right_dependencies(exercise: Exercise, function: Callable) -> Iterator[list
             break
         if other.name in exercise.off_limits or isinstance(other, Keyed):
             continue
-        if other.name in _called_names(function) and callable(namespace.get(other.name)):
-            mine = namespace[other.name]
-            if _judge.earned(_judge.judge(other, mine, guard=Guard(other))) < other.points:
-                names.append(other.name)
-    kept = {name: namespace[name] for name in names}
+        if other.name in _called_names(function) and not _is_right(other, namespace):
+            names.append(other.name)
+    kept = {name: namespace[name] for name in names if name in namespace}
     namespace.update({name: _right(exercises.get(name)) for name in names})
     try:
         yield names
     finally:
+        for name in names:
+            del namespace[name]
         namespace.update(kept)
+
+
+def _is_right(exercise: Exercise, namespace: dict[str, Any]) -> bool:
+    """Return whether a notebook's function earns all points; one that is missing does not."""
+    mine = namespace.get(exercise.name)
+    if not callable(mine):
+        return False
+    return _judge.earned(_judge.judge(exercise, mine, guard=Guard(exercise))) == exercise.points
 
 
 def _right(exercise: Exercise) -> Callable:

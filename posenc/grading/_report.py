@@ -140,6 +140,8 @@ def _shown(value: Any) -> str:
         array = np.asarray(value)
     except ValueError:
         return f"a {type(value).__name__} of {len(value)}"
+    # A list as it is written has one of these; any other type may be what goes wrong.
+    kind = "" if array.dtype in (np.float64, np.int64, bool) else f" of {array.dtype}"
     if array.size <= 8 and array.ndim <= 2 and array.dtype.kind in "biuf":
-        return str(np.round(array, 4).tolist())
-    return f"array of shape {array.shape}"
+        return f"{np.round(array, 4).tolist()}{kind}"
+    return f"array of shape {array.shape}{kind}"

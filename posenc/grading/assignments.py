@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SOURCE = "_build/source"
 RELEASE = "exercises"
+# Copies in the package, which `posenc reset` restores from; students work in exercises/.
+CARRIED = "posenc/exercises/notebooks"
 STAMP = ".made-from"
 RELEASED_STAMP = ".released"
 SETUP = "setup"
@@ -271,7 +273,7 @@ def stale(root: Path, names: Sequence[str]) -> list[str]:
     return [
         name
         for name, content in student_notebooks(root, names).items()
-        if _bytes(_released(root, name)) != content
+        if _bytes(_released(root, name)) != content or not _carries(root, name, content)
     ]
 
 
@@ -303,6 +305,8 @@ def generate(root: Path, names: Sequence[str], *, replace_answers: bool = True) 
         One sentence for each assignment.
     """
     for name, content in student_notebooks(root, names).items():
+        if not _carries(root, name, content):
+            _replace(_carried(root, name), content)
         path = _released(root, name)
         shown = path.relative_to(root).as_posix()
         if _bytes(path) == content:
@@ -321,6 +325,16 @@ def generate(root: Path, names: Sequence[str], *, replace_answers: bool = True) 
 
 def _released(root: Path, name: str) -> Path:
     return root / RELEASE / name / f"{name}.ipynb"
+
+
+def _carried(root: Path, name: str) -> Path:
+    return root / CARRIED / f"{name}.ipynb"
+
+
+def _carries(root: Path, name: str, content: bytes) -> bool:
+    """Return whether the package's copy is right, or this is a course without the package."""
+    path = _carried(root, name)
+    return not path.parent.is_dir() or _bytes(path) == content
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The ``posenc`` command, for those who run the course."""
+"""The ``posenc`` command, for students and for those who run the course."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ CLASS_MODULES = {
     "traitlets",
     "yaml",
 }
+# What a student's own commands import, which every JupyterLab brings along.
+STUDENT_MODULES = {"ipykernel", "jupyter_client", "nbclient", "nbformat"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,15 +36,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 done, 1 not done, 2 not understood, 130 stopped by the user.
+        Exit status: 0 done, 1 not done or in the way of grading, 2 not understood, 130 stopped by
+        the user.
     """
     options = _parser().parse_args(arguments)
+    if hasattr(sys.stdout, "reconfigure"):
+        # Reports quote what students write, and not every terminal has all letters.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return options.run(options)
     except CourseError as error:
         return _fail(str(error))
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
+        if options.run in (_check, _reset) and missing in STUDENT_MODULES:
+            return _fail(f"{missing} is not installed; run: pip install nbclient ipykernel")
         if missing not in CLASS_MODULES:
             raise
         return _fail(f'{missing} is not installed; run: pip install "posenc[class]"')
@@ -52,9 +60,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="posenc", description="Run the posenc course.")
+    parser = argparse.ArgumentParser(
+        prog="posenc",
+        description="For students: check and reset work on your own notebook. "
+        "For those who run the course: exercises and demo.",
+    )
     parser.add_argument("--version", action="version", version=f"posenc {posenc.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    check = commands.add_parser(
+        "check",
+        help="run your notebook as grading will, and say what is missing",
+        description="Run your notebook as grading will, offline and without changing it. Exit "
+        "status 1 if something is in the way of grading; missing points are not.",
+    )
+    check.add_argument("notebook", type=Path, metavar="NOTEBOOK")
+    check.add_argument("-v", "--verbose", action="store_true", help="show the whole reports")
+    check.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=120,
+        metavar="SECONDS",
+        help="stop a cell after this time, as grading does (default: %(default)s)",
+    )
+    check.add_argument(
+        "--seed", help="grade with this course seed, to replay a dispute (for instructors)"
+    )
+    check.set_defaults(run=_check)
+
+    reset = commands.add_parser(
+        "reset",
+        help="put a task of your notebook back as it was handed out",
+        description="Put the cells of a task back as they were handed out. Your old answer is kept "
+        "below the new cell, as text.",
+    )
+    reset.add_argument("notebook", type=Path, metavar="NOTEBOOK")
+    reset.add_argument(
+        "task",
+        nargs="?",
+        metavar="TASK",
+        help='name of the function, or "setup" for the first cell',
+    )
+    reset.add_argument(
+        "--keep-answer",
+        action="store_true",
+        help="leave the answer as it is, and put back only what else grading needs",
+    )
+    reset.set_defaults(run=_reset, parser=reset)
 
     exercises = commands.add_parser(
         "exercises",
@@ -87,6 +139,45 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(run=_demo)
     return parser
+
+
+def _seconds(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected whole seconds, at least 1, got {text!r}")
+    return int(text)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from posenc.grading import student
+
+    def progress(line: str) -> None:
+        if sys.stderr.isatty():
+            print(line, file=sys.stderr, flush=True)
+
+    lines, ready = student.check(
+        options.notebook,
+        seed=options.seed,
+        timeout=options.timeout,
+        verbose=options.verbose,
+        progress=progress,
+    )
+    for line in lines:
+        _say(line)
+    return 0 if ready else 1
+
+
+def _reset(options: argparse.Namespace) -> int:
+    from posenc.grading import student
+
+    if not options.task:
+        tasks = ", ".join(student.tasks(options.notebook))
+        options.parser.error(f"name a task of {options.notebook.name}: {tasks}")
+    try:
+        for line in student.reset(options.notebook, options.task, keep_answer=options.keep_answer):
+            _say(line)
+    except ValueError as error:
+        return _fail(str(error), status=2)
+    return 0
 
 
 def _exercises(options: argparse.Namespace) -> int:

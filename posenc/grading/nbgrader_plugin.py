@@ -6,14 +6,12 @@ that is where work is kept from being lost.
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbconvert.exporters import NotebookExporter
 from nbgrader.converters import Autograde, GenerateFeedback, NbGraderException
 from nbgrader.preprocessors import DeduplicateIds, Execute, NbGraderPreprocessor
@@ -22,6 +20,7 @@ from nbgrader.utils import is_locked
 import posenc
 from posenc.grading import assignments
 from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE
+from posenc.grading._execute import ToTheEnd
 
 
 class ReleaseExporter(NotebookExporter):
@@ -110,60 +109,11 @@ class ForgetCopies(DeduplicateIds):
         return cell, resources
 
 
-class ExecuteToTheEnd(Execute):
+class ExecuteToTheEnd(ToTheEnd, Execute):
     """Executes a notebook to its last cell, in a new kernel where a cell ends or blocks the old.
 
     nbgrader would drop the whole submission, and with it the points of every other task.
     """
-
-    def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
-        """Execute one cell."""
-        try:
-            return super().preprocess_cell(cell, resources, index)
-        except DeadKernelError:
-            what = "ended Python: it may have run out of memory or crashed in compiled code"
-        except CellTimeoutError:
-            what = f"ran longer than {self.timeout} seconds and could not be interrupted"
-        message = f"This cell {what}. The cells after it ran in a new kernel."
-        cell.outputs = [
-            nbformat.v4.new_output(
-                "error", ename="CellStopped", evalue=message, traceback=[f"CellStopped: {message}"]
-            )
-        ]
-        self._start_again(index)
-        return cell, self.resources
-
-    def _start_again(self, end: int) -> None:
-        """Start a new kernel and bring it to where the old one was before cell ``end``."""
-        self._new_kernel()
-        cells = self.nb.cells
-        for index in range(end):
-            if not _defines(cells[index]):
-                continue
-            executed = cells[index]
-            try:
-                self.execute_cell(copy.deepcopy(executed), index, store_history=False)
-            except (DeadKernelError, CellTimeoutError):
-                self._new_kernel()
-                break
-            finally:
-                cells[index] = executed
-
-    def _new_kernel(self) -> None:
-        self._cleanup_kernel()
-        self.create_kernel_manager()
-        self.start_new_kernel()
-        self.start_new_kernel_client()
-
-
-def _defines(cell: Any) -> bool:
-    """Return whether a cell that was executed may have left something behind for later ones."""
-    if cell.cell_type != "code":
-        return False
-    stopped = {"CellStopped", "CellTimeoutError"}
-    if any(output.get("ename") in stopped for output in cell.outputs):
-        return False
-    return not is_locked(cell) or cell.metadata.nbgrader.grade_id == assignments.SETUP
 
 
 class RecordSeed(NbGraderPreprocessor):
