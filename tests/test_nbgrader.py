@@ -178,9 +178,11 @@ def test_verdicts_are_graded_by_a_key_that_no_student_sees(ledger):
         submissions = gradebook.find_assignment("05-ledger").submissions
         assert {each.student.id: each.score for each in submissions} == {"right": 5, "wrong": 4}
     source = (ROOT / "solutions/05-ledger/05-ledger.py").read_text("utf-8")
-    (key,) = re.findall(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", source, re.DOTALL)
-    reasons = re.findall(r'"([^"]{30,})"', key)
-    assert len(reasons) >= 6
+    (region,) = re.findall(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", source, re.DOTALL)
+    namespace = {"grade": lambda name, *, key: key}
+    exec(region, namespace)
+    reasons = [reason for _, reason in namespace["report"].values()]
+    assert len(reasons) == 6
     released = (ledger / "exercises/05-ledger/05-ledger.ipynb").read_text("utf-8")
     pages = {
         student: (ledger / f"feedback/{student}/05-ledger/05-ledger.html").read_text("utf-8")
@@ -245,7 +247,7 @@ def test_validate_shows_the_report(sample):
     shown = nbgrader(folder, "validate", f"submitted/halves/{NOTEBOOK}").stdout
     assert "VALIDATION FAILED ON 1 CELL(S)" in shown
     report = " ".join(shown.split())
-    assert "sinusoidal_encoding([0.0, 1.0, 2.0, 3.0], 8) is wrong: 0 of 8 points." in report
+    assert re.search(r"sinusoidal_encoding\(.*\) is wrong: 0 of 8 points\.", report)
     assert (
         "Recognised: halves - all sines come first and all cosines after them; the paper "
         "interleaves them: sine at column 2i, cosine at 2i + 1."
