@@ -30,7 +30,6 @@ VERDICTS = (
     "check that checks nothing",
 )
 COLUMNS = ("Row", "Claim", "Verdict", "What was computed")
-WIDTHS = (12, 34, 14, 40)
 FIELDS = {"id", "claim", "verdict", "value", "cell", "see"}
 
 
@@ -50,7 +49,7 @@ class Ledger(SphinxDirective):
             if set(row) != FIELDS or row["verdict"] not in VERDICTS:
                 raise self.error(f"ledger: a row should have {sorted(FIELDS)}; got {row}")
         group = nodes.tgroup("", cols=len(COLUMNS))
-        group += [nodes.colspec(colwidth=width) for width in WIDTHS]
+        group += [nodes.colspec(colwidth=1) for _ in COLUMNS]
         head = nodes.row("", *(nodes.entry("", nodes.paragraph("", name)) for name in COLUMNS))
         group += nodes.thead("", head)
         group += nodes.tbody("", *map(self.row, rows))
@@ -60,9 +59,9 @@ class Ledger(SphinxDirective):
         """Make one row, with its label."""
         label = f"ledger-{row['id']}"
         link = nodes.reference("", row["id"], refid=label, internal=True)
-        dispute = nodes.reference(
-            "", f"dispute {row['id']}", refuri=self.dispute(row["id"]), internal=True
-        )
+        dispute = nodes.reference("", "dispute this", refuri=self.dispute(row["id"]), internal=True)
+        # Read aloud, so that links of the same words tell where they lead.
+        dispute += nodes.inline("", f": {row['id']}", classes=["visually-hidden"])
         value = row["value"].rstrip(".")
         places = f"{{ref}}`Cell <{row['cell']}>`"
         if row["see"]:

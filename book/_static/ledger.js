@@ -56,9 +56,9 @@ addEventListener("hashchange", reveal);
 (table.closest(".pst-scrollable-table-container") ?? table).before(form);
 search();
 
-// The link "dispute" of a row leads to a section that does not know which row.
+// The link "dispute this" of a row leads to a section that does not know which row.
 const disputed = document.getElementById(`ledger-${new URLSearchParams(location.search).get("row")}`);
-const section = document.getElementById("ledger-dispute");
+const section = document.getElementById("ledger-dispute")?.closest("section");
 if (disputed && section) {
   const note = document.createElement("p");
   note.className = "ledger-disputed";
@@ -66,5 +66,5 @@ if (disputed && section) {
   link.href = `#${disputed.id}`;
   link.textContent = disputed.id.replace("ledger-", "");
   note.append("You came from row ", link, ".");
-  (section.querySelector("h2, h3") ?? section).after(note);
+  section.querySelector("h2, h3").after(note);
 }
