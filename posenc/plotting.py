@@ -1209,3 +1209,50 @@ def box_diagram(
                     zorder=2,
                 )
     return figure
+
+
+def encoding_columns(
+    d_model: int, columns: Sequence[int], length: int, *, base: float = 10_000.0
+) -> Figure:
+    """Draw chosen columns of the table of encodings against position, on one pair of axes.
+
+    Parameters
+    ----------
+    d_model : int
+        Number of dimensions, even and positive.
+    columns : sequence of int
+        Columns to show, from 0 to ``d_model - 1``.
+    length : int
+        Number of positions.
+    base : float, default 10_000.0
+        Base of the frequencies.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One curve for each column; the legend says which pair it belongs to.
+
+    Raises
+    ------
+    ValueError
+        If ``d_model`` is odd, a column does not exist, or there are fewer than two positions.
+
+    Examples
+    --------
+    >>> [line.get_label() for line in encoding_columns(16, [4, 5], 50).axes[0].lines]
+    ['column 4, sine of pair 2', 'column 5, cosine of pair 2']
+    """
+    d_model = validate.even_size(d_model, "d_model")
+    columns = validate.pair_indices(columns, d_model, "columns")
+    length = validate.integer(length, "length", minimum=2)
+    smooth = np.linspace(0, length - 1, 20 * (length - 1) + 1)
+    encoding = sinusoidal_encoding(smooth, d_model, base=base)
+    with _canvas(4.2) as (figure, axes):
+        for column, drawn in zip(columns, _series(len(columns)), strict=True):
+            kind = "cosine" if column % 2 else "sine"
+            label = f"column {column}, {kind} of pair {column // 2}"
+            axes.plot(smooth, encoding[:, column], label=label, **drawn)
+        axes.grid()
+        figure.legend(loc="outside upper center", ncols=2, fontsize=11)
+        _label(axes, "position", "value")
+    return figure

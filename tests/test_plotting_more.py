@@ -43,6 +43,7 @@ CALLS = {
     "surviving_positions": lambda: plotting.surviving_positions(12),
     "score_term_maps": lambda: plotting.score_term_maps(TERMS),
     "broadcast_product": lambda: plotting.broadcast_product([[1], [2], [3]], [1.0, 0.5]),
+    "encoding_columns": lambda: plotting.encoding_columns(16, [4, 5, 7], 50),
 }
 # Figures without axes: nothing in them is measured.
 DIAGRAMS = {
@@ -217,3 +218,17 @@ def test_box_diagram_draws_every_box_at_its_place_and_every_arrow():
     assert places == {"one": (0, 0), "two": (1, 0), "three": (0.5, 1), "to": (0.5, 0)}
     assert len(axes.patches) == 2
     assert not axes.axison
+
+
+def test_encoding_columns_draw_the_columns_of_the_table_and_name_their_pairs():
+    sine, cosine, other = CALLS["encoding_columns"]().axes[0].lines
+    assert sine.get_label() == "column 4, sine of pair 2"
+    assert other.get_label() == "column 7, cosine of pair 3"
+    np.testing.assert_allclose(
+        cosine.get_ydata(), posenc.sinusoidal_encoding(cosine.get_xdata(), 16)[:, 5]
+    )
+
+
+def test_encoding_columns_refuse_a_column_that_is_not_there():
+    with pytest.raises(ValueError, match=r"columns must be a list from 0\.\.15"):
+        plotting.encoding_columns(16, [16], 50)
