@@ -52,21 +52,22 @@ EXPECTED = {
 }
 HEADING = re.compile(r"#{1,6} (.+)")
 MARK = re.compile(r"% covers: (C\d+(?:, C\d+)*)")
-FENCE = re.compile(r"\s*(`{3,}|:{3,}|~{3,})")
+FENCE = re.compile(r"\s*(`{3,}|:{3,}|~{3,})(.*)")
+PROSE = re.compile(r"\{(?!code-cell|math|quiz|parsons)")
 
 
 def marks(text: str) -> list[tuple[str, str, int]]:
     """Return each marked element, its section's heading, and the words in that section."""
-    found, heading, words, open_marks, fence = [], "", 0, [], ""
+    found, heading, words, open_marks, fence, prose = [], "", 0, [], "", False
     body = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
     for line in [*body.splitlines(), "# end"]:
         if match := FENCE.match(line):
             if not fence:
-                fence = match[1]
+                fence, prose = match[1], bool(PROSE.match(match[2].strip()))
             elif line.strip() == fence:
                 fence = ""
         elif fence:
-            continue
+            words += len(line.split()) if prose else 0
         elif match := HEADING.fullmatch(line):
             found += [(element, heading, words) for element in open_marks]
             heading, words, open_marks = match[1], 0, []
@@ -107,6 +108,9 @@ def test_a_mark_belongs_to_its_section_and_code_is_not_text():
     code = "```\n% covers: C4\n```\n"
     page = "# One\n\n% covers: C1, C2\nthree words here\n\n## Two\n% covers: C3\n" + code
     assert marks(page) == [("C1", "One", 3), ("C2", "One", 3), ("C3", "Two", 0)]
+    assert marks("# One\n% covers: C5\n```{dropdown} Why?\nBecause so.\n```\n") == [
+        ("C5", "One", 2)
+    ]
     with pytest.raises(AssertionError, match="should read like"):
         marks("# One\n% covers C1\n")
 
@@ -160,9 +164,11 @@ def test_a_search_for_a_chinese_term_finds_its_chapter(site):
         ("可学习位置嵌入", "04-learned"),
         ("旋转位置编码", "04-rope"),
     ):
-        numbers = data["terms"].get(term, [])
-        numbers = [numbers] if isinstance(numbers, int) else numbers
-        found = [data["docnames"][number] for number in numbers]
+        found = set()
+        for words in (data["terms"], data["titleterms"]):
+            numbers = words.get(term, [])
+            numbers = [numbers] if isinstance(numbers, int) else numbers
+            found |= {data["docnames"][number] for number in numbers}
         assert chapter in found, (
             f"{term} is a word of {found}; write it between spaces in {chapter}"
         )
