@@ -2,11 +2,11 @@
 # Without make: CONTRIBUTING.md names the commands.
 PORT ?= 8000
 PY := .venv/bin/python
-# Extra words for pytest, such as ARGS="-k rope".
+# Extra words for pytest, such as ARGS="-k rope", or for another command that takes some.
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo lab-full test test-all oracles bench style clean install install-dev
+.PHONY: help course book exercises lab demo lab-full test test-all hardness oracles bench style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test: install-dev style ## style checks and tests, some minutes
 
 test-all: install-dev ## the slow proofs
 	@$(PY) -m pytest -m slow $(ARGS)
+
+hardness: install ## print which wrong answers the graders catch and name, and which right ones they accept (ARGS="--seeds 5")
+	@$(PY) -m posenc.grading.hardness $(ARGS)
 
 oracles: ## compare with torch, transformers and others, in .venv-oracles (more than 1 GB)
 	@sh .ci/install oracles .venv-oracles

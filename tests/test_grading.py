@@ -224,7 +224,8 @@ def test_other_results_than_arrays_have_words_of_their_own():
     assert failure([(0, 1), (5, 5)], pairs) == (
         "expected 2 in all, got 2; missing (2, 3); too many (5, 5)"
     )
-    assert failure(3, pairs) == "expected a set of 2 pairs of integers, got an int"
+    assert failure(3, pairs) == "expected a set of pairs of integers, got an int"
+    assert failure({7}, pairs) == "expected a set of pairs of integers, got a set of 1, such as 7"
     assert failure({(0, 1.5)}, pairs) == "expected pairs of integers, got fractions"
     assert failure((1.0, 2.0), (1.0, 3.0)) == "value 2 of 2: expected 3, got 2"
     for right, expected in (

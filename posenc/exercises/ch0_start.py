@@ -343,12 +343,22 @@ def _(positions, frequencies):
 
 @_turns.idea(
     "np.outer",
-    "np.outer makes one long list of all positions first, and of a single one a list of one; the "
-    "axes of the positions stay as they are",
+    "np.outer makes one long list of all positions first, as reshape(-1, 1) does, and of a single "
+    "one a list of one; the axes of the positions stay as they are",
     "start-pairs",
 )
 def _(positions, frequencies):
     return np.outer(np.asarray(positions, dtype=float), frequencies)
+
+
+@_turns.idea(
+    "a list of one",
+    "a single position is made a list of one, as by np.atleast_1d, so its angles have an axis too "
+    "many; np.asarray leaves a single number without axes",
+    "start-pairs",
+)
+def _(positions, frequencies):
+    return _column(np.atleast_1d(positions)) * frequencies
 
 
 @_turns.idea(
@@ -440,12 +450,52 @@ def _(positions, frequencies):
 
 @_turns.idea(
     "reduced to one turn",
-    "angles are reduced to what is left of the last turn; asked for is how far a pair has turned "
-    "in all",
+    "angles are reduced to what is left of the last turn; position times frequency counts whole "
+    "turns, too",
     "start-pairs",
 )
 def _(positions, frequencies):
     return _column(positions) * frequencies % (2 * np.pi)
+
+
+@_turns.idea(
+    "reduced to one turn, sign kept",
+    "whole turns are taken off, forwards and backwards, as by np.fmod; position times frequency "
+    "counts them, too",
+    "start-pairs",
+)
+def _(positions, frequencies):
+    return np.fmod(_column(positions) * frequencies, 2 * np.pi)
+
+
+@_turns.idea(
+    "sine of the angle",
+    "the sine of each angle is returned; asked for is the angle itself",
+    "start-pairs",
+)
+def _(positions, frequencies):
+    return np.sin(_column(positions) * frequencies)
+
+
+@_turns.idea(
+    "running total",
+    "angles are added up from one position to the next; the angle at a position is that position "
+    "times the frequency, whatever comes before it",
+    "start-pairs",
+)
+def _(positions, frequencies):
+    return np.cumsum(_column(positions) * frequencies, axis=0)
+
+
+@_turns.idea(
+    "counted from the first position",
+    "the first position is subtracted from all; the angles are 0 at position 0, wherever the list "
+    "starts",
+    "start-pairs",
+)
+def _(positions, frequencies):
+    positions = np.asarray(positions, dtype=float)
+    return _column(positions - positions.flat[0]) * frequencies
 
 
 def _frequencies(rng: np.random.Generator, pairs: int) -> np.ndarray:
@@ -560,6 +610,11 @@ def _(positions, frequencies):
 @ANGLES.variant("float32 result")
 def _(positions, frequencies):
     return np.float32(np.multiply.outer(np.float64(positions), frequencies))
+
+
+@ANGLES.variant("float32 throughout")
+def _(positions, frequencies):
+    return np.multiply.outer(np.float32(positions), np.float32(frequencies))
 
 
 EXERCISES = (ROTATION_MATRIX, SPLIT_PAIRS, ANGLES)

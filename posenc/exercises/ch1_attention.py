@@ -747,7 +747,7 @@ def row_by_row(rows):
 
 
 def mean_of_all_rows(rows):
-    """Replace every row by the mean of all: equivariant and invariant at once."""
+    """Replace every row by the mean of all."""
     return np.broadcast_to(rows.mean(axis=0), rows.shape).copy()
 
 
@@ -780,18 +780,23 @@ def alternating_offset(rows):
 
 
 def row_lengths(rows):
-    """Return one number a row, (n,)."""
+    """Return one number a row, its length, (n,)."""
     return np.linalg.norm(rows, axis=-1)
 
 
 def running_total(rows):
-    """Return one number a row, (n,): the sum of all entries so far."""
+    """Return one number a row, the sum of all entries so far, (n,)."""
     return np.cumsum(rows.sum(axis=-1))
 
 
 def running_outer_products(rows):
-    """Return one matrix a row, (n, d, d): the sum of outer products so far."""
-    return np.cumsum(rows[:, :, np.newaxis] * rows[:, np.newaxis, :], axis=0)
+    """Return one matrix a row, the sum of outer products so far, (n, d, d)."""
+    return np.cumsum(outer_products(rows), axis=0)
+
+
+def outer_products(rows):
+    """Return one matrix a row, its outer product with itself, (n, d, d)."""
+    return rows[:, :, np.newaxis] * rows[:, np.newaxis, :]
 
 
 def _rows(rng: np.random.Generator, length: int = 6) -> np.ndarray:
@@ -1000,6 +1005,49 @@ def _(function, x, permutations):
 
 
 @_symmetries.idea(
+    "each permutation for itself",
+    "a function passes that stays as it is for some permutations and moves along for the others; "
+    "one and the same answer has to hold for all of them",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    stays = [_stays(function, x, permutation) for permutation in permutations]
+    moves = [_moves_along(function, x, permutation) for permutation in permutations]
+    return _answer(all(stays), all(map(any, zip(stays, moves, strict=True))))
+
+
+@_symmetries.idea(
+    "changes x",
+    "x itself is permuted, and each permutation meets the rows that the ones before it have moved; "
+    "keep x and permute a copy, as x[permutation] is",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    output = np.asarray(function(x))
+    stays, moves = True, output.shape[:1] == (len(x),)
+    for order in permutations:
+        x = x[order]
+        stays = stays and np.allclose(function(x), output, atol=1e-7)
+        moves = moves and np.allclose(function(x), output[order], atol=1e-7)
+    return _answer(stays, moves)
+
+
+@_symmetries.idea(
+    "columns permuted",
+    "x[:, permutation] reorders the columns; the rows are the positions, so x[permutation]",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    output = np.asarray(function(x))
+    pairs = [(function(x[:, order]), order) for order in permutations]
+    return _answer(
+        all(np.allclose(moved, output, atol=1e-7) for moved, _ in pairs),
+        output.shape[:1] == (len(x),)
+        and all(np.allclose(moved, output[order], atol=1e-7) for moved, order in pairs),
+    )
+
+
+@_symmetries.idea(
     "reversal instead of the permutations",
     "the rows are reversed, and the permutations given are not used; a symmetric convolution "
     "commutes with reversal, but with few others",
@@ -1065,6 +1113,41 @@ def _(function, x, permutations):
 def _(function, x, permutations):
     stays = all(_stays(function, x, permutation) for permutation in permutations)
     return _answer(stays, False)
+
+
+def _classified_if(fits, function, x, permutations):
+    """Ask whether rows move along only where the output's shape fits an idea."""
+    answer = _classified(function, x, permutations)
+    return "neither" if answer == "equivariant" and not fits(np.shape(function(x))) else answer
+
+
+@_symmetries.idea(
+    "shape of the input asked for",
+    "an output that has not the shape of x is never called equivariant; there need only be one row "
+    "for each position, and each may be shorter, a single number or a matrix",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    return _classified_if(lambda shape: shape == x.shape, function, x, permutations)
+
+
+@_symmetries.idea(
+    "as many axes as the input",
+    "an output that has not two axes, as x has, is never called equivariant; with a number or a "
+    "matrix for each position it may be, as only the first axis counts",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    return _classified_if(lambda shape: len(shape) == x.ndim, function, x, permutations)
+
+
+@_symmetries.idea(
+    "one axis taken for pooled",
+    "an output with one axis is never called equivariant; it may hold one number for each position",
+    "attention-symmetries",
+)
+def _(function, x, permutations):
+    return _classified_if(lambda shape: len(shape) > 1, function, x, permutations)
 
 
 @_symmetries.idea(
@@ -1141,19 +1224,33 @@ def _(function, x, permutations):
 
 
 def symmetric_convolution(rows):
-    """Mix each row with its two neighbours, alike on both sides; beyond the ends there is 0."""
+    """Mix each row with its two neighbours, alike on both sides."""
+    # Beyond the ends there is 0.
     padded = np.pad(rows, ((1, 1), (0, 0)))
     return 0.25 * padded[:-2] + 0.5 * rows + 0.25 * padded[2:]
 
 
 def sorted_columns(rows):
-    """Sort each column: one row a position, and the same rows whatever the order."""
+    """Sort each column."""
     return np.sort(rows, axis=0)
 
 
 def largest_of_all_rows(rows):
-    """Replace every row by the largest entries of all: equivariant and invariant at once."""
+    """Replace every row by the largest entries of all."""
     return np.broadcast_to(rows.max(axis=0), rows.shape).copy()
+
+
+def without_the_last_column(rows):
+    """Drop the last column, (n, d - 1)."""
+    return rows[:, :-1].copy()
+
+
+def halves_compared(rows):
+    """Take the sum of the second half from that of the first, and give each row a multiple."""
+    half = len(rows) // 2
+    weights = np.arange(1, half + 1)
+    difference = rows[:half].sum(axis=0) - rows[half:].sum(axis=0)
+    return np.outer(np.append(weights, -weights), difference)
 
 
 def mean_row(rows):
@@ -1178,7 +1275,7 @@ def total(rows):
 
 def last_row(rows):
     """Pool to the last row, (d,)."""
-    return rows[-1]
+    return rows[-1].copy()
 
 
 def weighted_mean(rows):
@@ -1200,6 +1297,8 @@ _ROWS_OUT = (
     attention_with_positions,
     running_outer_products,
     alternating_offset,
+    without_the_last_column,
+    outer_products,
 )
 _POOLED = (
     mean_row,
@@ -1225,12 +1324,19 @@ _LAST_KEPT = (2, 0, 3, 4, 1, 5)
 _ORDERS = ((2, 0, 3, 5, 1, 4), (1, 2, 3, 4, 5, 0), (3, 0, 4, 1, 5, 2))
 
 
+def _symmetry_case(function, x, orders):
+    """Write a case whose label says what the function does."""
+    orders = np.array(orders)
+    backwards = list(range(len(x)))[::-1]
+    shown = ["reversal" if order == backwards else str(order) for order in orders.tolist()]
+    meaning = function.__doc__[0].lower() + function.__doc__[1:].rstrip(".")
+    label = f"{function.__name__}: {meaning}; array of shape {x.shape}, [{', '.join(shown)}]"
+    return named_case(label, function, x, orders)
+
+
 def _seen(function, *orders, x=None):
     """Return a visible case, with three permutations unless it is given others."""
-    orders = orders or _ORDERS
-    shown = ["reversal" if order == _REVERSED else str(list(order)) for order in orders]
-    label = f"{function.__name__}, array of shape (6, 8), [{', '.join(shown)}]"
-    return named_case(label, function, _visible_rows() if x is None else x, np.array(orders))
+    return _symmetry_case(function, _visible_rows() if x is None else x, orders or _ORDERS)
 
 
 def _in_order(rows: np.ndarray, *, falling: bool = False) -> np.ndarray:
@@ -1254,13 +1360,13 @@ def _drawn_orders(rng: np.random.Generator, function, **special):
         orders[special["reversal"]] = np.arange(length)[::-1]
     if "last_kept" in special:
         orders[special["last_kept"]] = np.append(_order(rng, length - 1), length - 1)
-    return case(function, _rows(rng, length), np.array(orders))
+    return _symmetry_case(function, _rows(rng, length), orders)
 
 
 def _drawn_in_order(rng: np.random.Generator, *, falling: bool):
     drawn = _drawn_orders(rng, weighted_total)
     function, x, orders = drawn.args
-    return case(function, _in_order(x, falling=falling), orders)
+    return _symmetry_case(function, _in_order(x, falling=falling), orders)
 
 
 def _own_inverses(rng: np.random.Generator, function):
@@ -1270,7 +1376,15 @@ def _own_inverses(rng: np.random.Generator, function):
         order, places = np.arange(6), rng.permutation(6)
         order[places] = order[places.reshape(3, 2)[:, ::-1].ravel()]
         orders.append(order)
-    return case(function, _rows(rng), np.array(orders))
+    return _symmetry_case(function, _rows(rng), orders)
+
+
+def _drawn_halves(rng: np.random.Generator):
+    """Draw a case in which some permutations change nothing and one swaps the halves."""
+    half = int(rng.integers(3, 5))
+    orders = [np.append(_order(rng, half), half + _order(rng, half)) for _ in range(2)]
+    orders.insert(int(rng.integers(0, 3)), np.roll(np.arange(2 * half), half))
+    return _symmetry_case(halves_compared, _rows(rng, 2 * half), orders)
 
 
 CLASSIFY_SYMMETRY = Exercise(
@@ -1317,6 +1431,9 @@ CLASSIFY_SYMMETRY = Exercise(
                 _seen(last_row, _LAST_KEPT, *_ORDERS[:2]),
                 _seen(last_row, *_ORDERS[:2], _LAST_KEPT),
                 _seen(last_row, _ORDERS[0], _LAST_KEPT, _ORDERS[1]),
+                _seen(halves_compared, (1, 2, 0, 5, 3, 4), (3, 4, 5, 0, 1, 2), (2, 0, 1, 4, 5, 3)),
+                # A single one is judged rightly also where each spoils x for the next.
+                _seen(row_by_row, _ORDERS[0]),
             ],
             drawn=lambda rng: [
                 _drawn_orders(rng, symmetric_convolution, reversal=0),
@@ -1327,6 +1444,8 @@ CLASSIFY_SYMMETRY = Exercise(
                 _own_inverses(rng, attention_without_mask),
                 _drawn_orders(rng, largest_entries, reversal=-1),
                 *(_drawn_orders(rng, last_row, last_kept=at) for at in (0, -1, 1)),
+                _drawn_halves(rng),
+                _symmetry_case(row_by_row, _rows(rng), [_order(rng, 6)]),
             ],
         ),
         values(

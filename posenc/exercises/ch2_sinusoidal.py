@@ -1022,6 +1022,36 @@ def _(table, *, tolerance):
 
 
 @_impossible.idea(
+    "second column instead of the pair",
+    "a pair is named by its second column, 2i + 1, instead of its number i",
+    "sinusoidal-impossible",
+)
+def _(table, *, tolerance):
+    return {(r, 2 * i + 1) for r, i in _pairs_where(np.abs(_square_sums(table) - 1) > tolerance)}
+
+
+@_impossible.idea(
+    "sum without squares",
+    "sine and cosine are added up as they are; it is their squares that add up to 1",
+    "sinusoidal-impossible",
+)
+def _(table, *, tolerance):
+    sums = np.add(np.asarray(table)[:, 0::2], np.asarray(table)[:, 1::2])
+    return _pairs_where(np.abs(sums - 1) > tolerance)
+
+
+@_impossible.idea(
+    "values beyond 1 alone",
+    "only pairs with a number above 1 or below -1 are found; two possible numbers can still make "
+    "an impossible pair, as 0 and 0 do",
+    "sinusoidal-impossible",
+)
+def _(table, *, tolerance):
+    beyond = np.abs(table) > 1
+    return _pairs_where(beyond[:, 0::2] | beyond[:, 1::2])
+
+
+@_impossible.idea(
     "norm of the row",
     "the squares of a whole row are added up: that finds rows, all their pairs at once, and misses "
     "errors that cancel",
@@ -1120,6 +1150,26 @@ def _(table, *, tolerance):
 
 
 @_impossible.idea(
+    "tolerance unused",
+    "sums are compared with 1 as closely as np.isclose does by itself; how far they may be from it "
+    "is what the argument says",
+    "sinusoidal-impossible",
+)
+def _(table, *, tolerance):
+    return _pairs_where(~np.isclose(_square_sums(table), 1))
+
+
+@_impossible.idea(
+    "compared exactly",
+    "every sum that is not exactly 1 counts, and rounding alone makes most of them so; the "
+    "tolerance is for that",
+    "sinusoidal-impossible",
+)
+def _(table, *, tolerance):
+    return _pairs_where(_square_sums(table) != 1)
+
+
+@_impossible.idea(
     "(pair, row)",
     "the row comes first, then the pair",
     "sinusoidal-impossible",
@@ -1138,6 +1188,15 @@ def _(table, *, tolerance):
 
 
 @_impossible.idea(
+    "(pair, row), counted from 1",
+    "the row comes first, then the pair, and both start at 0",
+    "sinusoidal-impossible",
+)
+def _(table, *, tolerance):
+    return {(i + 1, r + 1) for r, i in _pairs_where(np.abs(_square_sums(table) - 1) > tolerance)}
+
+
+@_impossible.idea(
     "compared with the formula",
     "the table is compared with the encoding of 0, 1, 2, ...; its rows may be of any positions and "
     "base, and a pair is impossible only if no angle fits",
@@ -1149,9 +1208,9 @@ def _(table, *, tolerance):
     return _pairs_where(np.maximum(gaps[:, 0::2], gaps[:, 1::2]) > tolerance)
 
 
-# Errors of spoiled pairs, in tolerances: two are too small to count, the others tell signs, and
-# whether sums or lengths are compared.
-_ERRORS = (-3.0, -1.5, -1.4, -0.6, 0.6, 1.4, 1.5, 3.0)
+# Errors of spoiled pairs, in tolerances: four are too small to count, two of them by far, as where
+# the tolerance is squared or not used. The others tell signs, and sums from lengths.
+_ERRORS = (-3.0, -1.5, -1.4, -0.6, -0.02, 0.02, 0.6, 1.4, 1.5, 3.0)
 
 
 def _drawn_rows(rng: np.random.Generator) -> np.ndarray:

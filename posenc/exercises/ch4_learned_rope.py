@@ -323,6 +323,68 @@ def _(positions, upstream, max_len):
 
 
 @_gradients.idea(
+    "mean where positions are shared",
+    "where a batch shares its positions, upstream is averaged over the sequences; their gradients "
+    "add up, as they do where each has positions of its own",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _inside(positions, max_len), np.asarray(upstream, dtype=float)
+    lacking = upstream.ndim - 1 - positions.ndim
+    return _sums(positions, upstream.mean(axis=tuple(range(lacking))), max_len)
+
+
+@_gradients.idea(
+    "batch summed first",
+    "upstream is summed over the sequences before it meets the positions; that is right only where "
+    "all sequences share them",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _inside(positions, max_len), np.asarray(upstream, dtype=float)
+    summed = upstream.sum(axis=tuple(range(upstream.ndim - 2)))
+    return _sums(positions, np.broadcast_to(summed, (*positions.shape, summed.shape[-1])), max_len)
+
+
+@_gradients.idea(
+    "np.repeat instead of np.tile",
+    "where a batch shares its positions, np.repeat lists each of them several times in a row; the "
+    "rows of upstream go sequence by sequence, so the whole list comes again, as np.tile makes it",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    positions, upstream = _inside(positions, max_len), np.asarray(upstream, dtype=float)
+    rows = upstream.reshape(-1, upstream.shape[-1])
+    return _sums(np.repeat(positions.ravel(), len(rows) // positions.size), rows, max_len)
+
+
+@_gradients.idea(
+    "each sequence overwrites the one before",
+    "the gradients of one sequence add up, but they replace those of the sequences before it "
+    "instead of adding to them",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    upstream = np.asarray(upstream, dtype=float)
+    gradients = _by_sequence(positions, upstream, max_len)
+    positions = np.broadcast_to(positions, upstream.shape[:-1])
+    gradient = np.zeros(gradients.shape[-2:])
+    for index in np.ndindex(gradients.shape[:-2]):
+        gradient[positions[index]] = gradients[index][positions[index]]
+    return gradient
+
+
+@_gradients.idea(
+    "integer result",
+    "the gradient is stored as integers, which cut off the fractions of upstream; np.zeros makes "
+    "floats unless told otherwise",
+    "learned-gradient",
+)
+def _(positions, upstream, max_len):
+    return _sums(_inside(positions, max_len), upstream, max_len).astype(int)
+
+
+@_gradients.idea(
     "divided by the number of positions",
     "the sums are divided by how many positions there are; nothing is divided here, because a mean "
     "would be part of the loss and so of upstream already",
@@ -513,7 +575,10 @@ def _repeating(rng: np.random.Generator, *shape: int, length: int) -> np.ndarray
         positions = rng.choice(rows, shape)
         sequences = positions.reshape(-1, shape[-1])
         sets = [set(sequence.tolist()) for sequence in sequences]
-        if len(sets) == 1 or (set.intersection(*sets) and not (sequences[0] == sequences[1]).any()):
+        if len(sets) == 1:
+            return positions
+        differ = (sequences[0] != sequences[1]).all() and not set.union(*sets) <= sets[-1]
+        if differ and set.intersection(*sets):
             return positions
 
 
@@ -527,6 +592,12 @@ def _without_repetition(rng: np.random.Generator, count: int, *batch: int):
     length = int(rng.integers(12, 20))
     upstream = _any_x(rng, *batch, count, draw_even(rng, 8, 10))
     return case(rng.permutation(length - 2)[:count], upstream, length)
+
+
+def _repeating_shared(rng: np.random.Generator, count: int, batch: int):
+    length = int(rng.integers(12, 20))
+    upstream = _any_x(rng, batch, count, draw_even(rng, 8, 10))
+    return case(_repeating(rng, count, length=length), upstream, length)
 
 
 def _first_and_last(rng: np.random.Generator):
@@ -600,7 +671,8 @@ LOOKUP_GRADIENT = Exercise(
             "batches with positions of their own",
             0.5,
             visible=lambda: [
-                case(np.array([[4, 1, 4], [1, 2, 2]]), _visible_x(2, 3, 8), 6),
+                # Row 4 three times, row 1 twice, and the batch is of two.
+                case(np.array([[4, 1, 4, 0], [1, 4, 2, 2]]), _visible_x(2, 4, 8), 6),
                 case(
                     np.array([[[4, 1, 4], [1, 2, 2]], [[0, 0, 1], [1, 3, 3]]]),
                     _visible_x(2, 2, 3, 8),
@@ -612,8 +684,14 @@ LOOKUP_GRADIENT = Exercise(
         values(
             "a batch that shares its positions",
             0.5,
-            visible=lambda: [case(np.array([0, 3, 1]), _visible_x(2, 3, 8), 6)],
-            drawn=lambda rng: [_without_repetition(rng, 4, int(rng.integers(2, 5)))],
+            visible=lambda: [
+                case(np.array([0, 3, 1]), _visible_x(2, 3, 8), 6),
+                case(np.array([3, 1, 3, 0]), _visible_x(3, 4, 8), 6),
+            ],
+            drawn=lambda rng: [
+                _without_repetition(rng, 4, int(rng.integers(2, 5))),
+                _repeating_shared(rng, 5, int(rng.integers(2, 5))),
+            ],
         ),
         values(
             "a single position, lists",

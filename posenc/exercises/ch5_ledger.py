@@ -89,6 +89,71 @@ def _(d_model, base, length):
 
 
 @_repeats.idea(
+    "offset 1 left out",
+    "the first distance is skipped, as if it were that of position 0 from itself; offsets run from "
+    "1 to length",
+    "ledger-repeat",
+)
+def _(d_model, base, length):
+    distances = np.sqrt(_squares(_turned(d_model, base, length)).sum(axis=1))
+    offset, distance = _nearest(distances[1:])
+    return offset + 1, distance
+
+
+@_repeats.idea(
+    "first minimum",
+    "the search stops as soon as the distance grows again; a later offset may lie nearer",
+    "ledger-repeat",
+)
+def _(d_model, base, length):
+    distances = np.sqrt(_squares(_turned(d_model, base, length)).sum(axis=1))
+    grows = np.flatnonzero(np.diff(distances) > 0)
+    at = int(grows[0]) if grows.size else length - 1
+    return at + 1, float(distances[at])
+
+
+@_repeats.idea(
+    "angles instead of points",
+    "angles are compared, wrapped to the shorter way round; the distance is the straight one "
+    "between sines and cosines",
+    "ledger-repeat",
+)
+def _(d_model, base, length):
+    angles = _turned(d_model, base, length)
+    return _nearest(np.linalg.norm(np.angle(np.exp(1j * angles)), axis=1))
+
+
+@_repeats.idea(
+    "factor 2 missing in the exponent",
+    "pair i turns with base**(-i/d); its frequency is base**(-2i/d)",
+    "ledger-repeat",
+)
+def _(d_model, base, length):
+    frequencies = float(base) ** (-np.arange(d_model // 2) / d_model)
+    return _nearest(np.sqrt(_squares(np.outer(np.arange(1, length + 1), frequencies)).sum(axis=1)))
+
+
+@_repeats.idea(
+    "factor 2 twice in the exponent",
+    "pair i turns with base**(-4i/d); its frequency is base**(-2i/d)",
+    "ledger-repeat",
+)
+def _(d_model, base, length):
+    frequencies = float(base) ** (-2 * np.arange(0, d_model, 2) / d_model)
+    return _nearest(np.sqrt(_squares(np.outer(np.arange(1, length + 1), frequencies)).sum(axis=1)))
+
+
+@_repeats.idea(
+    "a frequency for every column",
+    "d_model frequencies are made, and a sine and a cosine of each, twice as many numbers as there "
+    "are; a pair of columns shares one",
+    "ledger-repeat",
+)
+def _(d_model, base, length):
+    return _nearest(np.sqrt(_squares(_turned(2 * d_model, base, length)).sum(axis=1)))
+
+
+@_repeats.idea(
     "first pair only",
     "the fastest pair alone is compared; an encoding repeats only where all its pairs do",
     "ledger-repeat",
@@ -154,6 +219,16 @@ def _(d_model, base, length):
 def _(d_model, base, length):
     angles = _turned(d_model, base, length)
     return _nearest((np.abs(np.sin(angles)) + np.abs(np.cos(angles) - 1)).sum(axis=1))
+
+
+@_repeats.idea(
+    "distances of pairs added up",
+    "a root is taken for every pair before they are summed; squares are summed over all pairs, and "
+    "the root is taken last",
+    "ledger-repeat",
+)
+def _(d_model, base, length):
+    return _nearest(np.sqrt(_squares(_turned(d_model, base, length))).sum(axis=1))
 
 
 @_repeats.idea(

@@ -276,9 +276,11 @@ def _compare_set(got: Any, expected: set) -> None:
         found = {tuple(int(number) for number in item) for item in got}
         whole = all(number == int(number) for item in got for number in item)
     except Exception:
-        raise Failure(
-            f"expected a set of {len(expected)} pairs of integers, got {_described(got)}"
-        ) from None
+        try:
+            shown = f", such as {next(iter(got))!r}"
+        except Exception:
+            shown = ""
+        raise Failure(f"expected a set of pairs of integers, got {_described(got)}{shown}") from None
     if not whole:
         raise Failure("expected pairs of integers, got fractions")
     missing, extra = sorted(expected - found), sorted(found - expected)
@@ -357,7 +359,7 @@ def _shaped(got: Any, expected: Any) -> Any:
 def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}"
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple | list | set):
         return f"a {type(value).__name__} of {len(value)}"
     if value is None:
         return "None"

@@ -142,11 +142,11 @@ grade("split_pairs")
 #
 # {{task}}
 #
-# Each pair turns at its own speed: its frequency, in radians per position. Return how far each pair
-# has turned in all at each position, position times frequency. The positions come as a single
-# number, a list, or an array of any shape; the result has the same axes and one more at the end,
-# with one angle for each frequency. Both may be integers of a small type such as int8, whose
-# products do not fit into it. So calculate in float64.
+# Each pair turns at its own speed: its frequency, in radians per position. Return the angle of each
+# pair at each position, which is position times frequency, whole turns included. The positions come
+# as a single number, a list, or an array of any shape; the result has the same axes and one more at
+# the end, with one angle for each frequency. Both may be integers of a small type such as int8,
+# whose products do not fit into it. So make floats of them before you multiply.
 #
 # <details><summary>Hint 1</summary>
 #

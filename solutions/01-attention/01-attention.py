@@ -226,10 +226,14 @@ grade("equivariance_gap")
 #
 # Say in one word what a function does when the rows of its input change places. It is "invariant"
 # if its output stays as it is for all the permutations given. If not, it is "equivariant" if the
-# output has one row for each position and they move along with those of the input, again for all
-# the permutations. Otherwise it is "neither". Test in this order: a function may be both, and is
-# called invariant then. The output may also be pooled, without an axis for positions: a vector, a
-# matrix or a single number. Two outputs count as equal if they differ by rounding alone.
+# output has one row for each position and they move along with those of the input, for every one of
+# the permutations. Otherwise it is "neither", also where the output stays as it is for some
+# permutations and moves along for the others. Test in this order: a function may be both, and is
+# called invariant then.
+#
+# One row for each position may also be a single number each, or a matrix. The output may also be
+# pooled, without an axis for positions: a vector, a matrix or a single number. Two outputs count as
+# equal if they differ by rounding alone.
 #
 # <details><summary>Hint 1</summary>
 #

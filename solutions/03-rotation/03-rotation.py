@@ -231,9 +231,13 @@ grade("position_kernel")
 # and of all the pairs that are left. An error is the root of the mean of the squared differences
 # over all entries, not over rows.
 #
-# Tables have 8 columns here. What lies far below 0.01 is rounding and what lies far above is
-# chance, so each error is judged only as below 0.01 or above. Some cases have fewer pairs to fit
-# than columns: many maps fit them then, and any of these will do.
+# Tables have 8 columns here. The check asks of each error on which side of 0.01 it lies, not for
+# its digits. Mostly that is easy: what lies far below is rounding, and what lies far above is
+# chance. But some tables are scaled so that the right error is 0.006, say, or 0.0112. There a sum
+# or a mean of another kind falls on the wrong side.
+#
+# Some cases have fewer pairs to fit than columns. Many maps fit them then, and any of these will
+# do; but a method that needs the inverse of a matrix fails there, as there is none.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -318,7 +322,8 @@ grade("shift_linearity")
 # <details><summary>Hint 2</summary>
 #
 # Write a function for the sum of squares about the mean and use it for both: on every diagonal,
-# and on the whole matrix. Look whether the total is 0 before you divide.
+# and on the whole matrix. Equal entries come first: `np.max(matrix) == np.min(matrix)` tells.
+# Their total need not be exactly 0, for their mean is rounded.
 #
 # </details>
 
@@ -348,15 +353,15 @@ def toeplitz_r2(matrix):
     ### BEGIN SOLUTION
     matrix = np.asarray(matrix, dtype=float)
 
+    if np.max(matrix) == np.min(matrix):
+        return 1.0
+
     def spread(entries):
         return np.sum((entries - entries.mean()) ** 2)
 
-    total = spread(matrix)
-    if total == 0:
-        return 1.0
     rows, columns = matrix.shape
     within = sum(spread(matrix.diagonal(k)) for k in range(1 - rows, columns))
-    return float(1 - within / total)
+    return float(1 - within / spread(matrix))
     ### END SOLUTION
 
 

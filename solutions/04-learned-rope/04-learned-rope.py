@@ -105,10 +105,14 @@ grade("lookup")
 # looked up: how the loss changes with the row that came back. Return how the loss changes with
 # each row of the table. A row that was looked up several times gets the sum of its gradients,
 # whether it repeats within one sequence or between the sequences of a batch; a row that was not
-# looked up gets zeros. The axes of a batch come first. A batch has either positions of its own for
-# each sequence, (batch, n), or one list of positions that all sequences share, (n,). One position
-# may also be a single number, with one row as `upstream`. As in `lookup`, a position outside the
-# table is an error.
+# looked up gets zeros.
+#
+# The axes of a batch come first. With two sequences of five positions and rows of eight numbers,
+# `upstream` has the shape (2, 5, 8). `positions` has the shape (2, 5) where each sequence has
+# positions of its own, or (5,) where both share one list. The batch may also have more axes than
+# one. A single position comes as a plain number, 3 for example, which has no methods such as
+# `.min()`; its `upstream` is one row. As in `lookup`, raise an IndexError or a ValueError where a
+# position is outside the table.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -154,6 +158,11 @@ def lookup_gradient(positions, upstream, max_len):
     --------
     >>> lookup_gradient([0, 2, 2], [[1.0, 1.0], [2.0, 3.0], [4.0, 5.0]], 4).tolist()
     [[1.0, 1.0], [0.0, 0.0], [6.0, 8.0], [0.0, 0.0]]
+
+    Three sequences that share their two positions:
+
+    >>> lookup_gradient([0, 2], np.ones((3, 2, 1)), 4).tolist()
+    [[3.0], [0.0], [3.0], [0.0]]
     """
     ### BEGIN SOLUTION
     positions, upstream = np.asarray(positions), np.asarray(upstream, dtype=float)

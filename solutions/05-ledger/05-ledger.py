@@ -36,11 +36,13 @@ from posenc import inverse_frequencies
 # Here are six sentences. The book prints none of them. Decide each by thinking, or by a few lines
 # of code in cells of your own; `posenc` has all you need.
 #
-# - **a** Add to every token the encoding of its position, then shuffle the sums: self-attention
-#   without a mask gives the same outputs as before, shuffled in the same way.
+# - **a** Take one sequence and add to every token the encoding of its position. Self-attention
+#   without a mask gives some outputs for these sums. Shuffle the sums: it now gives the same
+#   outputs, shuffled in the same way.
 # - **b** Attention scores stay as they are when all positions are counted from 1 instead of
 #   from 0.
-# - **c** A training step on 64 tokens gives a gradient to 64 rows of a learned position table.
+# - **c** A training step on 64 input tokens gives a gradient to 64 rows of a learned position
+#   table.
 # - **d** Taking half of every position gives the same sinusoidal encodings as taking twice the
 #   base.
 # - **e** If all tokens get one and the same position, RoPE leaves every score as it is without
@@ -55,10 +57,14 @@ from posenc import inverse_frequencies
 # - `false`: it fails in every ordinary case, and no condition of a usual kind mends it. A match by
 #   accident, as at position 0, does not count.
 #
-# Numbers are equal here if they differ by rounding alone. Weights, queries, keys and embeddings
-# are any that training might start from. Each right verdict counts by itself. The check below says
-# only whether all six are answered, for `posenc` does not hold the key; after grading, the feedback
-# says which verdicts are wrong and why.
+# A sentence that does not say which encoding it means speaks of all that the course has: the
+# sinusoidal encoding and a learned table, which are added to the embeddings, and RoPE. An encoding
+# is the whole vector: a sentence about it that holds in some columns alone, or only nearly in slow
+# pairs, does not hold there. Numbers are equal here if they differ by rounding alone. Weights,
+# queries, keys and embeddings are any that training might start from.
+#
+# Each right verdict counts by itself. The check below says only whether all six are answered, for
+# `posenc` does not hold the key; after grading, the feedback says which verdicts are wrong and why.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -154,8 +160,7 @@ report
 # ... up to and including `length` with that of position 0. Return the offset whose encoding lies
 # nearest, and its Euclidean distance: the root of the sum of the squared differences of all
 # `d_model` numbers, divided by nothing. The distance of two encodings depends on their offset
-# alone, so position 0 speaks for all. If several offsets are equally near, return the smallest.
-# You may call `inverse_frequencies`.
+# alone, so position 0 speaks for all. You may call `inverse_frequencies`.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -188,7 +193,7 @@ def nearest_repeat(d_model, base, length):
     Returns
     -------
     offset : int
-        The offset whose encoding lies nearest to that of position 0; the smallest, if several do.
+        The offset whose encoding lies nearest to that of position 0.
     distance : float
         Euclidean distance of the two encodings.
 
