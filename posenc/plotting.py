@@ -21,7 +21,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
-    from matplotlib.patches import Arc, Circle, Rectangle
+    from matplotlib.patches import Arc, Circle, FancyArrowPatch, Rectangle
     from matplotlib.ticker import MaxNLocator
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
@@ -1083,3 +1083,176 @@ def _fraction(number: float) -> str:
     """Write one over a whole number as such, any other number in digits."""
     inverse = 1 / number
     return f"1/{inverse:.0f}" if inverse > 1 and inverse == round(inverse) else f"{number:.3g}"
+
+
+def broadcast_product(column: ArrayLike, row: ArrayLike) -> Figure:
+    """Draw how a column and a row are broadcast to the table of their products.
+
+    Parameters
+    ----------
+    column : (n, 1) array_like
+        One number for each row of the table.
+    row : (m,) array_like
+        One number for each column of the table.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The column on the left, the row on top, and the products where they cross.
+
+    Raises
+    ------
+    ValueError
+        If ``column`` is no column of one to six numbers, or ``row`` no list of one to six.
+
+    Examples
+    --------
+    >>> broadcast_product([[1], [2], [3]], [1.0, 0.5]).axes[-1].images[0].get_array().shape
+    (3, 2)
+    """
+    column = validate.matrix(column, "column")
+    row = validate.vector(row, "row")
+    if column.shape[1] != 1 or not 1 <= len(column) <= 6:
+        raise ValueError(f"column must have shape (n, 1) with n from 1 to 6, got {column.shape}")
+    if len(row) > 6:
+        raise ValueError(f"row must have shape (m,) with m from 1 to 6, got {row.shape}")
+    table = column * row
+    largest = max(np.abs(part).max() for part in (column, row, table)) or 1.0
+    parts = ((0, 1, row[np.newaxis]), (1, 0, column), (1, 1, table))
+    ratios = {"width_ratios": [1, len(row)], "height_ratios": [1, len(column)]}
+    height = 0.75 * (len(column) + 1) + 0.7
+    with _canvas(height, nrows=2, ncols=2, gridspec_kw=ratios) as (figure, grid):
+        grid[0, 0].set_axis_off()
+        for down, across, part in parts:
+            axes = grid[down, across]
+            image = axes.imshow(part, cmap=DIVERGING, vmin=-largest, vmax=largest, aspect="auto")
+            _write_values(axes, image, part, 12)
+            axes.set_xticks(range(part.shape[1]), labels=None if down else [])
+            axes.set_yticks(range(part.shape[0]), labels=[] if across else None)
+        grid[1, 1].set_xlabel("index in the row")
+        grid[1, 0].set_ylabel("index in the column")
+        grid[1, 0].set_xticks([])
+        grid[0, 1].tick_params(left=False, bottom=False)
+        grid[1, 1].tick_params(left=False)
+    return figure
+
+
+def box_diagram(
+    boxes: Mapping[str, tuple[float, float]], arrows: Sequence[tuple[str, str, str]]
+) -> Figure:
+    """Draw named boxes on a grid, and arrows with labels between them.
+
+    Parameters
+    ----------
+    boxes : mapping of str to (float, float)
+        Text of each box, and its place: how far to the right, and how far down.
+    arrows : sequence of (str, str, str)
+        Box from which an arrow starts, box where it ends, and its label, which may be empty.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The diagram. It has no axes, since its places mean nothing.
+
+    Raises
+    ------
+    ValueError
+        If there is no box, or an arrow names a box that is not there.
+
+    Examples
+    --------
+    >>> figure = box_diagram({"cause": (0, 0), "effect": (0, 1)}, [("cause", "effect", "has")])
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['cause', 'effect', 'has']
+    """
+    if not boxes:
+        raise ValueError("boxes must hold at least one box, got none")
+    for start, end, _ in arrows:
+        for name in (start, end):
+            if name not in boxes:
+                raise ValueError(f"an arrow names the box {name!r}, but there is {list(boxes)}")
+    across, down = np.array(list(boxes.values()), dtype=float).T
+    with _canvas(0.95 * (np.ptp(down) + 1)) as (figure, axes):
+        axes.set_axis_off()
+        axes.set(
+            xlim=(across.min() - 0.5, across.max() + 0.5),
+            ylim=(down.max() + 0.5, down.min() - 0.5),
+        )
+        look = {"boxstyle": "round,pad=0.4", "facecolor": "#eaf2f9", "edgecolor": COLOURS[0]}
+        drawn = {
+            name: axes.text(*place, name, ha="center", va="center", bbox=look, zorder=3)
+            for name, place in boxes.items()
+        }
+        figure.draw_without_rendering()  # the arrows end at the boxes, which now have a size
+        for start, end, label in arrows:
+            axes.add_patch(
+                FancyArrowPatch(
+                    boxes[start],
+                    boxes[end],
+                    patchA=drawn[start].get_bbox_patch(),
+                    patchB=drawn[end].get_bbox_patch(),
+                    arrowstyle="-|>",
+                    mutation_scale=14,
+                    color="#444444",
+                    lw=1.5,
+                )
+            )
+            if label:
+                middle = np.add(boxes[start], boxes[end]) / 2
+                axes.text(
+                    *middle,
+                    label,
+                    ha="center",
+                    va="center",
+                    fontsize=12,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+                    zorder=2,
+                )
+    return figure
+
+
+def encoding_columns(
+    d_model: int, columns: Sequence[int], length: int, *, base: float = 10_000.0
+) -> Figure:
+    """Draw chosen columns of the table of encodings against position, on one pair of axes.
+
+    Parameters
+    ----------
+    d_model : int
+        Number of dimensions, even and positive.
+    columns : sequence of int
+        Columns to show, from 0 to ``d_model - 1``.
+    length : int
+        Number of positions.
+    base : float, default 10_000.0
+        Base of the frequencies.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One curve for each column; the legend says which pair it belongs to.
+
+    Raises
+    ------
+    ValueError
+        If ``d_model`` is odd, a column does not exist, or there are fewer than two positions.
+
+    Examples
+    --------
+    >>> [line.get_label() for line in encoding_columns(16, [4, 5], 50).axes[0].lines]
+    ['column 4, sine of pair 2', 'column 5, cosine of pair 2']
+    """
+    d_model = validate.even_size(d_model, "d_model")
+    columns = validate.pair_indices(columns, d_model, "columns")
+    length = validate.integer(length, "length", minimum=2)
+    smooth = np.linspace(0, length - 1, 20 * (length - 1) + 1)
+    encoding = sinusoidal_encoding(smooth, d_model, base=base)
+    with _canvas(4.2) as (figure, axes):
+        for column, drawn in zip(columns, _series(len(columns)), strict=True):
+            kind = "cosine" if column % 2 else "sine"
+            label = f"column {column}, {kind} of pair {column // 2}"
+            axes.plot(smooth, encoding[:, column], label=label, **drawn)
+        axes.grid()
+        figure.legend(loc="outside upper center", ncols=2, fontsize=11)
+        _label(axes, "position", "value")
+    return figure

@@ -42,6 +42,15 @@ CALLS = {
     ),
     "surviving_positions": lambda: plotting.surviving_positions(12),
     "score_term_maps": lambda: plotting.score_term_maps(TERMS),
+    "broadcast_product": lambda: plotting.broadcast_product([[1], [2], [3]], [1.0, 0.5]),
+    "encoding_columns": lambda: plotting.encoding_columns(16, [4, 5, 7], 50),
+}
+# Figures without axes: nothing in them is measured.
+DIAGRAMS = {
+    "box_diagram": lambda: plotting.box_diagram(
+        {"one": (0, 0), "two": (1, 0), "three": (0.5, 1)},
+        [("one", "two", "to"), ("two", "three", "")],
+    ),
 }
 
 
@@ -51,7 +60,7 @@ def test_every_figure_is_covered():
         for name, function in inspect.getmembers(plotting, inspect.isfunction)
         if function.__module__ == "posenc.plotting" and not name.startswith("_")
     }
-    assert public == {*test_plotting.CALLS, *CALLS}
+    assert public == {*test_plotting.CALLS, *CALLS, *DIAGRAMS}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -64,11 +73,12 @@ def test_figure_has_labelled_axes_and_an_opaque_ground(name):
     assert any(axes.get_ylabel() for axes in figure.axes)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS, *DIAGRAMS])
 def test_figure_is_the_same_each_time_whatever_the_callers_style(name):
-    first = CALLS[name]()
+    call = {**CALLS, **DIAGRAMS}[name]
+    first = call()
     with pyplot.style.context(["dark_background", {"font.size": 30, "xtick.labelsize": 40}]):
-        second = CALLS[name]()
+        second = call()
         assert png(first) == png(second)
     assert pyplot.get_fignums() == []
 
@@ -179,9 +189,46 @@ def test_score_term_maps_show_each_term_on_one_scale():
         (lambda: plotting.score_term_maps(TERMS[:3]), "number of terms: expected 4, got 3"),
         (lambda: plotting.score_term_maps([np.ones((2, 3))] * 4), "each of terms must be square"),
         (lambda: plotting.score_term_maps([np.eye(2), *[np.eye(3)] * 3]), "each of terms must ha"),
+        (lambda: plotting.broadcast_product([[1, 2]], [1]), r"column must have shape \(n, 1\)"),
+        (lambda: plotting.broadcast_product([[1]] * 7, [1]), r"n from 1 to 6, got \(7, 1\)"),
+        (lambda: plotting.broadcast_product([[1]], [1] * 7), r"m from 1 to 6, got \(7,\)"),
+        (lambda: plotting.broadcast_product([[1]], [[1]]), "row must have one axis"),
+        (lambda: plotting.box_diagram({}, []), "boxes must hold at least one box"),
+        (lambda: plotting.box_diagram({"a": (0, 0)}, [("a", "b", "")]), "names the box 'b'"),
     ],
 )
 def test_what_can_not_be_drawn_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
     assert pyplot.get_fignums() == []
+
+
+def test_broadcast_product_shows_the_factors_and_every_product():
+    shown = [
+        axes.images[0].get_array() for axes in CALLS["broadcast_product"]().axes if axes.images
+    ]
+    np.testing.assert_array_equal(shown[0], [[1.0, 0.5]])
+    np.testing.assert_array_equal(shown[1], [[1], [2], [3]])
+    np.testing.assert_array_equal(shown[2], [[1, 0.5], [2, 1], [3, 1.5]])
+
+
+def test_box_diagram_draws_every_box_at_its_place_and_every_arrow():
+    axes = DIAGRAMS["box_diagram"]().axes[0]
+    places = {text.get_text(): text.get_position() for text in axes.texts}
+    assert places == {"one": (0, 0), "two": (1, 0), "three": (0.5, 1), "to": (0.5, 0)}
+    assert len(axes.patches) == 2
+    assert not axes.axison
+
+
+def test_encoding_columns_draw_the_columns_of_the_table_and_name_their_pairs():
+    sine, cosine, other = CALLS["encoding_columns"]().axes[0].lines
+    assert sine.get_label() == "column 4, sine of pair 2"
+    assert other.get_label() == "column 7, cosine of pair 3"
+    np.testing.assert_allclose(
+        cosine.get_ydata(), posenc.sinusoidal_encoding(cosine.get_xdata(), 16)[:, 5]
+    )
+
+
+def test_encoding_columns_refuse_a_column_that_is_not_there():
+    with pytest.raises(ValueError, match=r"columns must be a list from 0\.\.15"):
+        plotting.encoding_columns(16, [16], 50)
