@@ -452,7 +452,7 @@ def nearest_repeat(d_model: int, base: float, length: int) -> tuple[int, float]:
     Returns
     -------
     offset : int
-        The offset whose encoding lies nearest to that of position 0; the smallest, if several do.
+        The offset whose encoding lies nearest to that of position 0.
     distance : float
         Euclidean distance of the two encodings.
 

@@ -576,3 +576,33 @@ def test_points_are_those_of_nbgrader_and_an_autograded_notebook_can_be_replayed
     assert lines[0].endswith(f"cases drawn from the seed that it records, {seed or 'practice'!r}")
     assert points_by_check(lines) == graded
     shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("part", [student.SETUP, SECOND])
+def test_a_cell_that_was_moved_below_those_that_need_it_is_said_and_moved_back(tmp_path, part):
+    notebook = solved()
+    in_order = list(filter(None, map(student._grade_id, notebook.cells)))
+    cell = notebook.cells.pop(place(notebook, part))
+    below = place(notebook, FIRST if part == student.SETUP else f"grade-{part}")
+    notebook.cells.insert(below + 1, cell)
+    path = save(notebook, tmp_path)
+    said = student._faults(path, notebook.cells, HANDED)
+    assert len(said) == 1
+    assert "comes after a cell that needs it: posenc reset " in said[0]
+    keep = part != student.SETUP
+    assert said[0].endswith(f" {part}{' --keep-answer' if keep else ''} moves it back")
+
+    told = student.reset(path, part, keep_answer=keep)
+    assert (
+        told[0] == f"the cells of `{part}` are moved to where they belong; your answer is as it was"
+    )
+    mended = nbformat.read(path, as_version=4)
+    assert list(filter(None, map(student._grade_id, mended.cells))) == in_order
+    assert student._faults(path, mended.cells, HANDED) == []
+    assert cell_of(mended, SECOND).source == cell_of(solved(), SECOND).source
+    # Without keeping the answer, the stub is back in its place, and the answer is kept below it.
+    nbformat.write(notebook, path)
+    student.reset(path, SECOND)
+    mended = nbformat.read(path, as_version=4)
+    assert "NotImplementedError" in cell_of(mended, SECOND).source
+    assert place(mended, SECOND) < place(mended, f"check-{SECOND}")

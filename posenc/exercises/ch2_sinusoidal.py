@@ -1624,7 +1624,7 @@ _checkers = Misconceptions()
 
 @_checkers.idea(
     "rejects everything",
-    "it returns False whatever is passed; a right encoding has to be accepted",
+    "it returns False for every right encoding there is; each of them has to be accepted",
     "sinusoidal-testing",
 )
 def _(candidate):

@@ -2591,11 +2591,13 @@ CONVERT_LAYOUT = Exercise(
                 case(_numbered(16, 16), 2, to="half"),
                 case(_numbered(24, 24), 3, to="interleaved"),
                 case(np.arange(16), 2, to="half"),
+                case(_numbered(16, 16).tolist(), 2, to="half"),
             ],
             drawn=lambda rng: [
                 _weight(rng, _heads(rng), to="half"),
                 _weight(rng, _heads(rng), to="interleaved"),
                 _bias(rng, to=str(rng.choice(["half", "interleaved"]))),
+                case(_x(rng, 16, 8).tolist(), 2, to=str(rng.choice(["half", "interleaved"]))),
             ],
         ),
         leaves_unchanged(

@@ -280,7 +280,9 @@ def _compare_set(got: Any, expected: set) -> None:
             shown = f", such as {next(iter(got))!r}"
         except Exception:
             shown = ""
-        raise Failure(f"expected a set of pairs of integers, got {_described(got)}{shown}") from None
+        raise Failure(
+            f"expected a set of pairs of integers, got {_described(got)}{shown}"
+        ) from None
     if not whole:
         raise Failure("expected pairs of integers, got fractions")
     missing, extra = sorted(expected - found), sorted(found - expected)

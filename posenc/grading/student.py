@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,30 @@ def _index(cells: list[Any], part: str, pristine: Any) -> int | None:
     return marked[-1] if marked else _unmarked(cells, part, pristine)
 
 
+def _places(cells: list[Any], handed: Handed, task: str) -> list[int]:
+    """Return where a task's cells are, in the order in which they should be."""
+    marked = [_marked(cells, part) for part in parts_of(task)]
+    places = [indices[-1] for indices in marked if indices]
+    if task == SETUP:
+        # Every other part comes after the first code cell.
+        others = [indices[0] for part in handed.parts if (indices := _marked(cells, part))]
+        places += [min(others)] if places and min(others) != places[0] else []
+    return places
+
+
+def _moved(cells: list[Any], handed: Handed, task: str) -> bool:
+    places = _places(cells, handed, task)
+    return places != sorted(places)
+
+
+def _put_in_order(cells: list[Any], handed: Handed, task: str) -> None:
+    """Move a task's cells, each to right before the first of those that come after it."""
+    while _moved(cells, handed, task):
+        places = _places(cells, handed, task)
+        late = next(place for n, place in enumerate(places) if place > min(places[n:]))
+        cells.insert(min(places[places.index(late) :]), cells.pop(late))
+
+
 def _unmarked(cells: list[Any], part: str, pristine: Any) -> int | None:
     """Return where a part is whose nbgrader metadata is gone: by its id, else by its text."""
     plain = [index for index, cell in enumerate(cells) if not _grade_id(cell)]
@@ -249,7 +273,7 @@ def check(
         f"where the graded cell of `{task}` runs, `check` or `grade` is not the course's: run the "
         "first cell, and use other names for your own"
         for task, outcome in outcomes.items()
-        if not outcome.bound
+        if not outcome.bound and any(_grade_id(cell) == SETUP for cell in cells)
     ][:1]
     blank = _blank(notebook.cells, handed, outcomes)
     lines = [title, *_table(handed, outcomes, blank, verbose)]
@@ -279,6 +303,14 @@ def _faults(path: Path, cells: list[Any], handed: Handed) -> list[str]:
             found.setdefault((_task_of(part), kind), []).append(part)
     for (task, kind), parts in found.items():
         faults.append(_fault(path, task, kind, parts))
+    for task in filter(partial(_moved, cells, handed), (SETUP, *handed.tasks)):
+        which, keep = f"answer cell of `{task}`", " --keep-answer"
+        if task == SETUP:
+            which, keep = "first code cell", ""
+        faults.append(
+            f"the {which} comes after a cell that needs it: {_command(path, task)}{keep} moves it "
+            "back"
+        )
     foreign = {
         _grade_id(cell) for cell in cells if _grade_id(cell) and _grade_id(cell) not in handed.parts
     }
@@ -557,7 +589,7 @@ def _table(
         if verbose:
             lines += [f"      {line}" for line in outcome.lines]
         elif said and task not in blank:
-            lines += [f"      {line}" for line in outcome.lines[:1]]
+            lines += [f"      {line}" for line in outcome.lines[:2]]
     return lines
 
 
@@ -634,6 +666,8 @@ def reset(path: Path, task: str, *, keep_answer: bool = False) -> list[str]:
         cells[index] = _restored(cell, pristine, old if stays or same else pristine.source)
         if not (stays or same or _locked(pristine)):
             kept = old
+    moved = _moved(cells, handed, task)
+    _put_in_order(cells, handed, task)
     if kept is not None:
         cells.insert(_marked(cells, task)[0] + 1, _kept(notebook, task, kept))
     if notebook == before:
@@ -642,7 +676,8 @@ def reset(path: Path, task: str, *, keep_answer: bool = False) -> list[str]:
     if kept is not None:
         said = f"`{task}` is as it was handed out; your old cell is below it, as text that no run"
         return [f"{said} executes", *_reload()]
-    return [f"the cells of `{task}` are where and what they should be", *_reload()]
+    done = "moved to where they belong" if moved else "repaired"
+    return [f"the cells of `{task}` are {done}; your answer is as it was", *_reload()]
 
 
 def _reload() -> list[str]:
