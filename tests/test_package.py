@@ -203,14 +203,17 @@ def test_wheel_holds_the_package_and_its_type_marker(wheel):
     assert sources <= names
 
 
-def test_wheel_holds_no_solutions_tests_notebooks_or_seeds(wheel):
+def test_wheel_holds_no_solutions_tests_or_seeds(wheel):
     about = f"posenc-{posenc.__version__}.dist-info"
     for name in wheel.namelist():
         parts = name.lower().split("/")
         assert parts[0] in ("posenc", about)
         assert not {"solutions", "tests", "seeds", "__pycache__"} & set(parts)
         assert not parts[-1].startswith(("test_", "conftest", ".env"))
-        assert not parts[-1].endswith((".ipynb", ".db", ".pyc", ".key"))
+        assert not parts[-1].endswith((".db", ".pyc", ".key"))
+        # What students get anyway, and `posenc reset` restores from.
+        handed_out = parts[:-1] == ["posenc", "exercises", "notebooks"]
+        assert handed_out or not parts[-1].endswith(".ipynb")
         lines = {line.strip().upper() for line in wheel.read(name).decode("utf-8").splitlines()}
         assert "### BEGIN SOLUTION" not in lines
         assert "### BEGIN HIDDEN TESTS" not in lines

@@ -191,12 +191,68 @@ def test_a_sound_notebook_with_a_wrong_and_a_blank_answer_can_be_graded(
     }
     second = next(i for i, line in enumerate(lines) if line.startswith(f"  {SECOND} "))
     assert lines[second + 1].startswith(f"      {SECOND}(")
+    # Why it is wrong, and no more of the report: that is the next task.
+    assert lines[second + 2].startswith("      expected ")
+    assert lines[second + 3].startswith(f"  {THIRD} ")
     most = sum(EXERCISES[task].points for task in TASKS)
     earned = most - EXERCISES[SECOND].points - EXERCISES[THIRD].points
-    assert said.splitlines()[-2:] == [
+    assert said.splitlines()[-3:] == [
         f"  {earned:g} of {most:g} visible points; 1 task still blank",
         "  Nothing is in the way of grading.",
+        f"  posenc check -v {FILE} shows the whole reports.",
     ]
+
+
+def test_a_reason_is_cut_at_the_width_of_the_terminal_and_whole_with_verbose(monkeypatch):
+    reason = "the reason " * 20 + "ends"
+    outcome = student.Outcome(0, 2, ["f(1) is wrong: 0 of 2 points.", reason, "Read."], "wrong")
+    monkeypatch.setenv("COLUMNS", "60")
+    _, head, cut = student._table({"f": outcome}, set(), verbose=False)
+    assert head == f"      {outcome.lines[0]}"
+    assert len(cut) <= 60
+    assert re.fullmatch(r"      the reason the reason .*\.\.\.", cut)
+    assert student._table({"f": outcome}, set(), verbose=True)[1:] == [
+        f"      {line}" for line in outcome.lines
+    ]
+
+
+def test_a_function_that_is_not_there_is_explained_by_what_its_cell_did(tmp_path):
+    notebook = solved()
+    for part, source in {
+        FIRST: "while True:\n    pass",
+        SECOND: f"def {SECOND}(:",
+        THIRD: "def another():\n    pass",
+    }.items():
+        cell_of(notebook, part).source = source
+    answer = notebook.cells.pop(place(notebook, FOURTH))
+    notebook.cells.insert(place(notebook, f"grade-{FOURTH}") + 1, answer)
+    path = save(notebook, tmp_path)
+    lines, ready = student.check(path, timeout=5)
+    assert not ready
+    said = rows(lines)
+    for task, why in {
+        FIRST: "its cell did not end and was interrupted after 5 seconds: make it end sooner",
+        SECOND: "its cell raises SyntaxError: invalid syntax (line 1)",
+        THIRD: "no cell above its graded cell defines it",
+        FOURTH: "its cells are out of order",
+    }.items():
+        assert said[task] == (0, EXERCISES[task].points, "not defined")
+        assert f"      {task}: {why}" in lines
+    faults = lines[lines.index("  In the way of grading:") + 1 :]
+    assert len(faults) == 3
+    assert not any("whole reports" in line for line in lines)
+
+
+@pytest.mark.parametrize("where", ["deleted", "last"])
+def test_a_first_cell_that_is_gone_or_moved_is_one_fault(tmp_path, where):
+    notebook = solved()
+    cell = notebook.cells.pop(place(notebook, student.SETUP))
+    notebook.cells += [cell] if where == "last" else []
+    lines, ready = student.check(save(notebook, tmp_path))
+    assert not ready
+    said = "\n".join(lines)
+    assert "    the first code cell " in said
+    assert "is not the course's" not in said
 
 
 def test_a_name_of_the_course_that_means_something_else_is_said(tmp_path):
@@ -452,13 +508,13 @@ def test_a_cell_that_never_ends_or_ends_python_costs_its_own_task_alone(tmp_path
     lines, ready = student.check(save(notebook, tmp_path), timeout=20)
     assert not ready
     faults = "\n".join(lines[lines.index("  In the way of grading:") :])
-    assert f"the cell of `{FIRST}` was interrupted after 20 seconds: make it end sooner" in faults
+    assert f"the cell of `{FIRST}` did not end and was interrupted after 20 seconds: " in faults
     assert f"the cell of `{SECOND}` ended Python: it may have run out of memory" in faults
     assert f"the cell of `{THIRD}` ran longer than 20 seconds and could not be" in faults
     said = rows(lines)
     assert said[FIRST] == (EXERCISES[FIRST].points, EXERCISES[FIRST].points, "")
-    assert said[SECOND] == (0, EXERCISES[SECOND].points, "not run yet")
-    assert said[THIRD] == (0, EXERCISES[THIRD].points, "not run yet")
+    assert said[SECOND] == (0, EXERCISES[SECOND].points, "not defined")
+    assert said[THIRD] == (0, EXERCISES[THIRD].points, "not defined")
     assert said[FOURTH] == (0, EXERCISES[FOURTH].points, "too slow")
     # Those after them run, even where they need what is lost.
     assert all(said[task][2] in ("", "crash") for task in TASKS[4:])
@@ -593,9 +649,8 @@ def test_a_cell_that_was_moved_below_those_that_need_it_is_said_and_moved_back(t
     assert said[0].endswith(f" {part}{' --keep-answer' if keep else ''} moves it back")
 
     told = student.reset(path, part, keep_answer=keep)
-    assert (
-        told[0] == f"the cells of `{part}` are moved to where they belong; your answer is as it was"
-    )
+    name, answer = ("cell", "; your answer is as it was") if keep else ("first code cell", "")
+    assert told[0] == f"`{part}`: moved the {name}{answer}"
     mended = nbformat.read(path, as_version=4)
     assert list(filter(None, map(student._grade_id, mended.cells))) == in_order
     assert student._faults(path, mended.cells, HANDED) == []
@@ -606,3 +661,40 @@ def test_a_cell_that_was_moved_below_those_that_need_it_is_said_and_moved_back(t
     mended = nbformat.read(path, as_version=4)
     assert "NotImplementedError" in cell_of(mended, SECOND).source
     assert place(mended, SECOND) < place(mended, f"check-{SECOND}")
+
+
+def test_a_check_below_its_graded_cell_is_named_and_two_first_cells_are_no_disorder(tmp_path):
+    notebook = solved()
+    cell = notebook.cells.pop(place(notebook, f"check-{FIRST}"))
+    notebook.cells.insert(place(notebook, f"grade-{FIRST}") + 1, cell)
+    duplicate(notebook, student.SETUP)
+    path = save(notebook, tmp_path)
+    copied, moved = student._faults(path, notebook.cells, HANDED)
+    assert copied.startswith("the first code cell is there more than once")
+    assert moved.startswith(f"the check of `{FIRST}` comes after its graded cell: ")
+
+
+def test_reset_says_what_it_changed(tmp_path):
+    notebook = solved()
+    answer = copy.deepcopy(cell_of(notebook, FIRST))
+    answer.id = "pasted"
+    notebook.cells.insert(place(notebook, f"grade-{FIRST}") + 1, answer)
+    delete(notebook, f"check-{FIRST}")
+    cell_of(notebook, f"grade-{FIRST}").source = "100"
+    cell_of(notebook, student.SETUP).source = "grade = print"
+    path = save(notebook, tmp_path)
+    before = path.read_bytes()
+    changed = "put back the check; restored the graded cell; made 1 copy a plain cell"
+    told = student.reset(path, FIRST, keep_answer=True)
+    assert told[0] == f"`{FIRST}`: moved the cell; {changed}; your answer is as it was"
+    assert student.reset(path, student.SETUP)[0] == "`setup`: restored the first code cell"
+    mended = nbformat.read(path, as_version=4)
+    assert list(filter(None, map(student._grade_id, mended.cells))) == list(HANDED.parts)
+    # The copy that does not count runs first.
+    assert mended.cells[place(mended, FIRST) - 1].source == answer.source
+
+    path.write_bytes(before)
+    told = student.reset(path, FIRST)
+    assert told[0].startswith(f"`{FIRST}` is as it was handed out; your old cell is below it")
+    assert told[1] == f"`{FIRST}`: moved the cell; {changed}"
+    assert "JupyterLab" in told[2]

@@ -272,8 +272,14 @@ class Keyed:
         The answers that can be given.
     points_each : float
         What a right answer earns.
-    assignment, section, difficulty, importance, minutes
-        As of :class:`Exercise`.
+    assignment : str
+        Name of its assignment.
+    section : str
+        Label of the book's section to read.
+    difficulty, importance : int
+        From 1 to 5.
+    minutes : str
+        A range such as "5-10".
     """
 
     name: str

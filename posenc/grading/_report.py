@@ -35,9 +35,11 @@ class Report:
         "changes its input", "crash", "too slow", "out of memory", "calls the reference",
         "not written yet", "not run yet", "not a function", or "answered" where the course alone
         knows the right answer.
-    args, kwargs
-        Arguments of the visible call that the report shows: ``function(*report.args,
+    args : tuple
+        Positional arguments of the visible call that the report shows: ``function(*report.args,
         **report.kwargs)`` repeats it.
+    kwargs : dict
+        Its keyword arguments.
     site : str
         Address of the book, if the notebook has it.
     """

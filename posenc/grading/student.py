@@ -165,8 +165,9 @@ def _places(cells: list[Any], handed: Handed, task: str) -> list[int]:
     places = [indices[-1] for indices in marked if indices]
     if task == SETUP:
         # Every other part comes after the first code cell.
-        others = [indices[0] for part in handed.parts if (indices := _marked(cells, part))]
-        places += [min(others)] if places and min(others) != places[0] else []
+        tasks = (part for part in handed.parts if part != SETUP)
+        others = [indices[0] for part in tasks if (indices := _marked(cells, part))]
+        places += [min(others)] if places and others else []
     return places
 
 
@@ -175,12 +176,15 @@ def _moved(cells: list[Any], handed: Handed, task: str) -> bool:
     return places != sorted(places)
 
 
-def _put_in_order(cells: list[Any], handed: Handed, task: str) -> None:
+def _put_in_order(cells: list[Any], handed: Handed, task: str) -> list[str]:
     """Move a task's cells, each to right before the first of those that come after it."""
+    moved = []
     while _moved(cells, handed, task):
         places = _places(cells, handed, task)
         late = next(place for n, place in enumerate(places) if place > min(places[n:]))
+        moved.append(_grade_id(cells[late]))
         cells.insert(min(places[places.index(late) :]), cells.pop(late))
+    return moved
 
 
 def _unmarked(cells: list[Any], part: str, pristine: Any) -> int | None:
@@ -268,19 +272,34 @@ def check(
     faults = _faults(path, notebook.cells, handed)
     faults += _questions(cells)
     outcomes, stopped = _run(cells, handed, path.resolve().parent, seed, timeout, progress)
-    faults += stopped
+    faults += [f"{_cell_name(index, cells[index])} {what}" for index, what in stopped.items()]
+    # Without the first cell in its place these names are not there, and that is said above.
+    has_names = any(_grade_id(cell) == SETUP for cell in cells) and not _moved(cells, handed, SETUP)
     faults += [
         f"where the graded cell of `{task}` runs, `check` or `grade` is not the course's: run the "
         "first cell, and use other names for your own"
         for task, outcome in outcomes.items()
-        if not outcome.bound and any(_grade_id(cell) == SETUP for cell in cells)
+        if has_names and not outcome.bound
     ][:1]
     blank = _blank(notebook.cells, handed, outcomes)
-    lines = [title, *_table(handed, outcomes, blank, verbose)]
+    failed = {_grade_id(cells[index]): what for index, what in stopped.items()}
+    for task, outcome in outcomes.items():
+        if task not in blank and outcome.state == "not run yet":
+            why = "no cell above its graded cell defines it"
+            if task in failed:
+                why = f"its cell {failed[task]}"
+            elif _moved(cells, handed, task):
+                why = "its cells are out of order"
+            outcome.state, outcome.lines = "not defined", [f"{task}: {why}"]
+    lines = [title, *_table(outcomes, blank, verbose)]
     lines.append(f"  {_sum(outcomes, blank, 'visible' if seed is None else 'graded')}")
     if faults:
-        return [*lines, "  In the way of grading:", *(f"    {fault}" for fault in faults)], False
-    return [*lines, "  Nothing is in the way of grading."], True
+        lines += ["  In the way of grading:", *(f"    {fault}" for fault in faults)]
+    else:
+        lines.append("  Nothing is in the way of grading.")
+    if not verbose and any(outcome.lines[1:] for outcome in _failing(outcomes, blank).values()):
+        lines.append(f"  posenc check -v {_shown(path)} shows the whole reports.")
+    return lines, not faults
 
 
 def _faults(path: Path, cells: list[Any], handed: Handed) -> list[str]:
@@ -304,13 +323,12 @@ def _faults(path: Path, cells: list[Any], handed: Handed) -> list[str]:
     for (task, kind), parts in found.items():
         faults.append(_fault(path, task, kind, parts))
     for task in filter(partial(_moved, cells, handed), (SETUP, *handed.tasks)):
-        which, keep = f"answer cell of `{task}`", " --keep-answer"
+        which, what, keep = f"cell of `{task}`", "a cell that needs it", " --keep-answer"
         if task == SETUP:
             which, keep = "first code cell", ""
-        faults.append(
-            f"the {which} comes after a cell that needs it: {_command(path, task)}{keep} moves it "
-            "back"
-        )
+        elif _marked(cells, task) and _marked(cells, task)[-1] == min(_places(cells, handed, task)):
+            which, what = f"check of `{task}`", "its graded cell"
+        faults.append(f"the {which} comes after {what}: {_command(path, task)}{keep} moves it back")
     foreign = {
         _grade_id(cell) for cell in cells if _grade_id(cell) and _grade_id(cell) not in handed.parts
     }
@@ -324,15 +342,7 @@ def _faults(path: Path, cells: list[Any], handed: Handed) -> list[str]:
 
 def _fault(path: Path, task: str, kind: str, parts: list[str]) -> str:
     """Return one sentence about cells of a task that share a fault, with the command that helps."""
-    names = [
-        "first code cell" if part == SETUP
-        else "check" if part.startswith("check-")
-        else "graded cell" if part.startswith("grade-")
-        else "cell"
-        for part in parts
-    ]  # fmt: skip
-    whose = "" if task == SETUP else f" of `{task}`"
-    what = f"the {', the '.join(names[:-1])}{' and the ' if names[1:] else ''}{names[-1]}{whose}"
+    what = _named(parts) + ("" if task == SETUP else f" of `{task}`")
     many = len(parts) > 1
     keep = task != SETUP and not (kind == "deleted" and task in parts)
     command = _command(path, task) + (" --keep-answer" if keep else "")
@@ -351,9 +361,24 @@ def _fault(path: Path, task: str, kind: str, parts: list[str]) -> str:
     return f"{what} {'are' if many else 'is'} no longer code: {command} puts {them} right"
 
 
+def _named(parts: list[str]) -> str:
+    """Return "the cell, the check and the graded cell"."""
+    *names, last = [
+        "the first code cell" if part == SETUP
+        else "the check" if part.startswith("check-")
+        else "the graded cell" if part.startswith("grade-")
+        else "the cell"
+        for part in parts
+    ]  # fmt: skip
+    return f"{', '.join(names)} and {last}" if names else last
+
+
 def _command(path: Path, task: str) -> str:
-    shown = f'"{path}"' if " " in str(path) else str(path)
-    return f"posenc reset {shown} {task}"
+    return f"posenc reset {_shown(path)} {task}"
+
+
+def _shown(path: Path) -> str:
+    return f'"{path}"' if " " in str(path) else str(path)
 
 
 def _questions(cells: list[Any]) -> list[str]:
@@ -418,8 +443,8 @@ def _run(
     seed: str | None,
     timeout: int,
     progress: Callable[[str], None],
-) -> tuple[dict[str, Outcome], list[str]]:
-    """Run the cells; return what each task showed, and what stopped or failed on the way."""
+) -> tuple[dict[str, Outcome], dict[int, str]]:
+    """Run the cells; return what each task showed, and what stopped or failed, by its index."""
     present = {_grade_id(cell): index for index, cell in enumerate(cells)}
     # What fails after the last task costs nothing.
     last = max((present.get(f"grade-{task}", -1) for task in handed.tasks), default=-1)
@@ -437,7 +462,7 @@ def _run(
             cell.source = ""
 
     outcomes: dict[str, Outcome] = {}
-    faults = []
+    stopped = {}
     notebook = nbformat.v4.new_notebook(cells=cells)
     with _Kernel(notebook, folder, seed, timeout) as kernel:
         for index in range(len(cells)):
@@ -451,8 +476,10 @@ def _run(
             if graded:
                 outcomes[task] = _outcome(cell)
             elif cell.cell_type == "code" and index < last:
-                faults += _failure(index, cell, timeout)
-    return {task: outcomes[task] for task in handed.tasks}, faults
+                what = _failure(cell, timeout)
+                if what:
+                    stopped[index] = what
+    return {task: outcomes[task] for task in handed.tasks}, stopped
 
 
 def _outcome(cell: Any) -> Outcome:
@@ -464,23 +491,21 @@ def _outcome(cell: Any) -> Outcome:
     return Outcome(max_points=cell.metadata.nbgrader.points, lines=lines)
 
 
-def _failure(index: int, cell: Any, timeout: int) -> list[str]:
-    """Return what kept a cell from running to its end, in one sentence."""
+def _failure(cell: Any, timeout: int) -> str:
+    """Return what kept a cell from running to its end, to be said after its name, or nothing."""
     if "raises-exception" in cell.metadata.get("tags", []):
-        return []
+        return ""
     errors = {output.ename: output for output in cell.outputs if output.output_type == "error"}
-    name = _cell_name(index, cell)
     if "CellTimeoutError" in errors:
-        return [f"{name} was interrupted after {timeout} seconds: make it end sooner"]
+        return f"did not end and was interrupted after {timeout} seconds: make it end sooner"
     if "CellStopped" in errors:
-        what = errors["CellStopped"].evalue.removeprefix("This cell ").split(". ")[0]
-        return [f"{name} {what}"]
+        return errors["CellStopped"].evalue.removeprefix("This cell ").split(". ")[0]
     for kind, error in errors.items():
         # The cell has no file that anybody knows.
         why = re.sub(r" \(\S+, line (\d+)\)$", r" (line \1)", str(error.evalue).split("\n")[0])
         if kind != "StdinNotImplementedError":
-            return [f"{name} raises {kind}: {_short(why, 160)}"]
-    return []
+            return f"raises {kind}: {_short(why, 160)}"
+    return ""
 
 
 class _ThisPython(KernelSpecManager):
@@ -572,24 +597,34 @@ def _blank(cells: list[Any], handed: Handed, outcomes: dict[str, Outcome]) -> se
     return blank
 
 
-def _table(
-    handed: Handed, outcomes: dict[str, Outcome], blank: set[str], verbose: bool
-) -> list[str]:
-    """Return a line for each task, and the first line of its report or all of it."""
+def _failing(outcomes: dict[str, Outcome], blank: set[str]) -> dict[str, Outcome]:
+    """Return the outcomes of answers that are written and not right."""
+    return {
+        task: outcome
+        for task, outcome in outcomes.items()
+        if task not in blank and outcome.state != "right"
+    }
+
+
+def _table(outcomes: dict[str, Outcome], blank: set[str], verbose: bool) -> list[str]:
+    """Return a line for each task, and the first two lines of its report or all of it."""
     scores = {
         task: f"{'?' if task in exercises.KEYED else f'{outcome.points:g}'} "
         f"of {outcome.max_points:g}"
         for task, outcome in outcomes.items()
     }
     name_width, score_width = max(map(len, outcomes)), max(map(len, scores.values()))
+    width = shutil.get_terminal_size().columns - 6
+    failing = _failing(outcomes, blank)
     lines = []
     for task, outcome in outcomes.items():
-        said = "still blank" if task in blank else outcome.state.replace("right", "")
+        said = "still blank" if task in blank else outcome.state if task in failing else ""
         lines.append(f"  {task:{name_width}}  {scores[task]:>{score_width}}   {said}".rstrip())
         if verbose:
             lines += [f"      {line}" for line in outcome.lines]
-        elif said and task not in blank:
-            lines += [f"      {line}" for line in outcome.lines[:2]]
+        elif task in failing:
+            lines += [f"      {line}" for line in outcome.lines[:1]]
+            lines += [f"      {_short(line, width)}" for line in outcome.lines[1:2]]
     return lines
 
 
@@ -649,14 +684,16 @@ def reset(path: Path, task: str, *, keep_answer: bool = False) -> list[str]:
         _write(path, notebook)
         return [f"the copied cells of `{task}` are plain ones now", *_reload()]
 
-    kept = None
+    kept, copies, missing, restored = None, 0, [], []
     for part in parts_of(task):
         pristine = handed.parts[part]
         index = _index(cells, part, pristine)
         for copied in _marked(cells, part):
             if copied != index:
                 _make_plain(cells[copied])
+                copies += 1
         if index is None:
+            missing.append(part)
             _insert(notebook, handed, part)
             continue
         cell = cells[index]
@@ -666,18 +703,30 @@ def reset(path: Path, task: str, *, keep_answer: bool = False) -> list[str]:
         cells[index] = _restored(cell, pristine, old if stays or same else pristine.source)
         if not (stays or same or _locked(pristine)):
             kept = old
-    moved = _moved(cells, handed, task)
-    _put_in_order(cells, handed, task)
+        elif cells[index] != cell:
+            restored.append(part)
+    moved = [part for part in _put_in_order(cells, handed, task) if part not in missing]
     if kept is not None:
         cells.insert(_marked(cells, task)[0] + 1, _kept(notebook, task, kept))
     if notebook == before:
         return [f"the cells of `{task}` are as they should be; nothing was changed"]
     _write(path, notebook)
+    lines = []
     if kept is not None:
         said = f"`{task}` is as it was handed out; your old cell is below it, as text that no run"
-        return [f"{said} executes", *_reload()]
-    done = "moved to where they belong" if moved else "repaired"
-    return [f"the cells of `{task}` are {done}; your answer is as it was", *_reload()]
+        lines.append(f"{said} executes")
+    done = [
+        f"{verb} {_named(parts)}"
+        for verb, parts in (("moved", moved), ("put back", missing), ("restored", restored))
+        if parts
+    ]
+    if copies:
+        done.append(f"made {copies} {'copies plain cells' if copies > 1 else 'copy a plain cell'}")
+    if done and keep_answer and task != SETUP and task not in missing:
+        done.append("your answer is as it was")
+    if done:
+        lines.append(f"`{task}`: {'; '.join(done)}")
+    return [*lines, *_reload()]
 
 
 def _reload() -> list[str]:
