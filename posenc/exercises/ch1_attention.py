@@ -12,6 +12,7 @@ from posenc.exercises._model import (
     Misconceptions,
     case,
     holds,
+    leaves_unchanged,
     named_case,
     require,
     values,
@@ -331,6 +332,16 @@ def _(x, w_q, w_k, w_v, *, causal=False):
 
 
 @_attentions.idea(
+    "values forgotten",
+    "the weights average the rows of x; they are to average the values, x @ w_v",
+    "attention-scores",
+)
+def _(x, w_q, w_k, w_v, *, causal=False):
+    _, weights = attention.self_attention(x, w_q, w_k, w_v, causal=causal)
+    return weights @ x, weights
+
+
+@_attentions.idea(
     "batch transposed",
     ".T reverses all axes, the batch's too; only the last two axes of the keys are to be swapped",
     "attention-scores",
@@ -366,8 +377,9 @@ def _(x, w_q, w_k, w_v, *, causal=False):
 
 @_attentions.idea(
     "np.where the wrong way round",
-    "np.where(allowed, -inf, scores) forbids what may be seen and keeps the future, and the last "
-    "row, which has none, is nan; the scores stand second and -inf third",
+    "-inf is put where the mask is True for what may be seen, as np.where(allowed, -inf, scores) "
+    "and scores[..., allowed] = -inf do: the future is kept, and the last row, which has none, is "
+    "nan; -inf belongs where the mask of allowed places is False",
     "attention-causal-mask",
 )
 def _(x, w_q, w_k, w_v, *, causal=False):
@@ -1795,6 +1807,18 @@ def _(x, layers, permutation, *, causal):
 
 
 @_prefixes.idea(
+    "a 0 put in front",
+    "np.append(0, permutation) takes row 0 twice and the last row not at all; the number of the "
+    "last row is to follow the permutation",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    moved = x[..., [0, *permutation], :]
+    after, before = (_through(rows, layers, causal)[..., -1, :] for rows in (moved, x))
+    return np.abs(after - before).max()
+
+
+@_prefixes.idea(
     "one layer only",
     "only the first layer is applied, and one layer gives the last token a weighted mean, which "
     "has no order; all layers are to be applied",
@@ -1916,6 +1940,40 @@ def _(x, layers, permutation, *, causal):
 
 
 @_prefixes.idea(
+    "signed difference, before minus after",
+    "the largest of the signed differences is taken, so a large negative one is missed; take "
+    "absolute values first",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    return np.max(-_change(x, layers, permutation, causal))
+
+
+@_prefixes.idea(
+    "changes its input",
+    "the tokens are permuted in x itself, which the caller still needs; permute a copy of it",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    gap = np.abs(_change(x, layers, permutation, causal)).max()
+    x[..., :-1, :] = x[..., permutation, :]
+    return gap
+
+
+@_prefixes.idea(
+    "x compared with itself",
+    "y = x is a second name for the same array, so that permuting y permutes x as well, and both "
+    "give the same output; permute a copy, such as x[..., order, :]",
+    "attention-prefix-order",
+)
+def _(x, layers, permutation, *, causal):
+    moved = x
+    moved[..., :-1, :] = x[..., permutation, :]
+    change = _through(moved, layers, causal) - _through(x, layers, causal)
+    return np.abs(change[..., -1, :]).max()
+
+
+@_prefixes.idea(
     "input added to the output",
     "each layer's input is added to its output, as Transformers do; the layers of this task are "
     "self_attention alone",
@@ -1972,11 +2030,19 @@ def _seen_prefix(*shape, widths, causal, sign=1, order=(2, 0, 3, 1, 4)):
 
 def _order_is_not_seen(candidate, x, layers, permutation, *, causal):
     gap = candidate(x, layers, permutation, causal=causal)
-    require(
-        np.abs(gap) < 1e-5,
-        "nothing shows the last token an order here, so the gap is 0 up to rounding; got "
-        f"{gap:.4g}",
-    )
+    if np.array_equal(permutation, np.arange(len(permutation))):
+        reason = "this permutation leaves every token in its place"
+    elif not causal:
+        reason = (
+            "without a mask no layer sees an order: each gives the last token a weighted mean of "
+            "the same set of tokens"
+        )
+    else:
+        reason = (
+            "one layer gives the last token a weighted mean of all tokens, the same set in any "
+            "order"
+        )
+    require(np.abs(gap) < 1e-5, f"{reason}, so the gap is 0 up to rounding; got {gap:.4g}")
 
 
 def _both_signs(rng: np.random.Generator, length: int, *, widths, causal):
@@ -2013,7 +2079,7 @@ PREFIX_ORDER_GAP = Exercise(
         ),
         values(
             "one causal layer, and two",
-            1,
+            0.5,
             visible=lambda: [
                 _seen_prefix(6, widths=(8, 8), causal=True),
                 _seen_prefix(6, widths=(8, 8, 8), causal=True),
@@ -2054,6 +2120,14 @@ PREFIX_ORDER_GAP = Exercise(
             visible=lambda: [_seen_prefix(2, 6, widths=(8, 8, 8), causal=True)],
             drawn=lambda rng: [
                 _prefix_case(rng, 3, int(rng.integers(5, 8)), widths=(8, 8, 8), causal=True)
+            ],
+        ),
+        leaves_unchanged(
+            "x is left unchanged",
+            0.5,
+            visible=lambda: [_seen_prefix(6, widths=(8, 8, 8), causal=True)],
+            drawn=lambda rng: [
+                _prefix_case(rng, int(rng.integers(5, 8)), widths=(8, 8, 8), causal=True)
             ],
         ),
     ),

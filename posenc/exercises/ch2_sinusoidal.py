@@ -1624,11 +1624,48 @@ _checkers = Misconceptions()
 
 @_checkers.idea(
     "rejects everything",
-    "it returns False for every right encoding there is; each of them has to be accepted",
+    "it returns False for every right encoding there is, as a test does whose own numbers are "
+    "wrong; each of them has to be accepted",
     "sinusoidal-testing",
 )
 def _(candidate):
     return False
+
+
+def _accepts_alone(name: str) -> Callable[[Callable], bool]:
+    """Make a test whose own numbers are those of a wrong idea."""
+    functions = {idea.name: idea.function for idea in SINUSOIDAL_ENCODING.misconceptions}
+
+    def accepts_wrong(candidate):
+        def near(got, probe):
+            wanted = functions[name](probe.positions, probe.d_model, base=probe.base or 10_000.0)
+            return np.allclose(got, wanted, rtol=0, atol=1e-6)
+
+        return _survives(candidate, test=near)
+
+    return accepts_wrong
+
+
+_checkers.idea(
+    "expects halves",
+    "the numbers that it compares with have all sines first and all cosines after them, so every "
+    "right encoding is rejected; sine and cosine alternate",
+    "sinusoidal-interleaving",
+)(_accepts_alone("halves"))
+
+_checkers.idea(
+    "expects cosine first",
+    "the numbers that it compares with have cosine in the even columns, so every right encoding is "
+    "rejected; sine stands there, and cosine in the odd ones",
+    "sinusoidal-interleaving",
+)(_accepts_alone("sine and cosine swapped"))
+
+_checkers.idea(
+    "expects the exponent i/d",
+    "the numbers that it compares with have the exponent i/d for pair i, so every right encoding "
+    "is rejected; it is 2i/d",
+    "sinusoidal-testing",
+)(_accepts_alone("exponent i/d"))
 
 
 @_checkers.idea(

@@ -2356,6 +2356,61 @@ def _(weight, n_heads, *, to):
 
 
 @_conversions.idea(
+    "heads take turns in the result",
+    "the result has row 0 of every head, then row 1 of every head, and so on; all rows of one head "
+    "stay together",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    converted = _convert(weight, n_heads, to=to)
+    heads = converted.reshape(n_heads, -1, *converted.shape[1:])
+    return np.swapaxes(heads, 0, 1).reshape(converted.shape)
+
+
+def _rows_of_heads(weight, n_heads, to):
+    """Return the row numbers of the result, one line for each head."""
+    d = _head_width(weight, n_heads, to)
+    return np.add.outer(d * np.arange(n_heads), _order(d, to))
+
+
+def _with_pairs(rows, to):
+    """Give the row numbers of each head an axis for the pairs and one for the partners."""
+    return rows.reshape(len(rows), *((2, -1) if to == "half" else (-1, 2)))
+
+
+_AXES_LEFT = (
+    "the rows are in the right order, but the result has an axis for the heads, or for the pairs, "
+    "too many; flatten the row numbers by .ravel(), or reshape to the shape of the weight"
+)
+
+
+@_conversions.idea("an axis for heads left", _AXES_LEFT, "rope-convert")
+def _(weight, n_heads, *, to):
+    return np.asarray(weight)[_rows_of_heads(weight, n_heads, to)]
+
+
+@_conversions.idea("axes for heads and pairs left", _AXES_LEFT, "rope-convert")
+def _(weight, n_heads, *, to):
+    return np.asarray(weight)[_with_pairs(_rows_of_heads(weight, n_heads, to), to)]
+
+
+@_conversions.idea("axes left after np.stack", _AXES_LEFT, "rope-convert")
+def _(weight, n_heads, *, to):
+    rows = _rows_of_heads(weight, n_heads, to)
+    return np.asarray(weight)[rows if to == "half" else _with_pairs(rows, to)]
+
+
+@_conversions.idea(
+    "takes arrays alone",
+    "a list can't be indexed with an array of row numbers; make an array of the weight first, by "
+    "np.asarray",
+    "rope-convert",
+)
+def _(weight, n_heads, *, to):
+    return weight[_rows_of_heads(weight, n_heads, to).ravel()]
+
+
+@_conversions.idea(
     "whole heads reordered",
     "the heads change places and their rows stay as they are; heads stay where they are, and the "
     "rows of each are reordered",

@@ -367,7 +367,8 @@ grade("causal_mean")
 # layers of self-attention one after the other, each to the output of the one before it and with
 # nothing in between: once to `x`, and once to `x` with the tokens before the last one permuted. The
 # last token stays where it is. Return how much its output changes: the largest absolute
-# difference of the two, in a batch over all its sequences. You may call your `self_attention`.
+# difference of the two, in a batch over all its sequences. The array `x` that you are given stays
+# as it is. You may call your `self_attention`.
 #
 # <details><summary>Hint 1</summary>
 #

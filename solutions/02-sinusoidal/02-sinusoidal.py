@@ -364,6 +364,9 @@ grade("impossible_pairs")
 # numbers in float32. At positions up to a million all are right within 1e-6, so accept errors of
 # that size, and none much larger.
 #
+# Any right candidate takes real positions of any shape, a single number included, and any even
+# width. Odd widths and empty arrays are not asked for, so what happens there tells nothing.
+#
 # Wrong candidates have one mistake each. Some show it in every call, others in a few calls only.
 # They may return another shape or nan, or raise an error; `accepts` itself does not raise then,
 # but answers False. Numbers rounded to three or four digits, as float16 does, are wrong, too.
@@ -381,6 +384,9 @@ grade("impossible_pairs")
 # You earn nothing unless every right candidate is accepted, and then a share of the points: the
 # share of wrong ones that you reject, rounded down to half a point. Grading shuffles the
 # candidates and gives the wrong ones other numbers (another wrong base, another first position).
+#
+# A check names the first candidate that you misjudge. After `report = check("accepts")`, it is
+# `report.args[0]`, a function that you can call to see what it returns.
 #
 # <details><summary>Hint 1</summary>
 #
