@@ -1183,14 +1183,21 @@ def box_diagram(
             name: axes.text(*place, name, ha="center", va="center", bbox=look, zorder=3)
             for name, place in boxes.items()
         }
-        figure.draw_without_rendering()  # the arrows end at the boxes, which now have a size
+        figure.draw_without_rendering()  # now the boxes have a size
+        # Arrows end at copies in data coordinates: saving moves texts after arrows are drawn.
+        ends = {}
+        for name, text in drawn.items():
+            box = text.get_bbox_patch().get_window_extent()
+            box = box.transformed(axes.transData.inverted())
+            ends[name] = Rectangle(box.p0, box.width, box.height, transform=axes.transData)
+            ends[name].set_figure(figure)
         for start, end, label in arrows:
             axes.add_patch(
                 FancyArrowPatch(
                     boxes[start],
                     boxes[end],
-                    patchA=drawn[start].get_bbox_patch(),
-                    patchB=drawn[end].get_bbox_patch(),
+                    patchA=ends[start],
+                    patchB=ends[end],
                     arrowstyle="-|>",
                     mutation_scale=14,
                     color="#444444",
