@@ -32,8 +32,7 @@ c.CourseDirectory.release_directory = assignments.RELEASE
 # Any database that SQLAlchemy has a driver for.
 c.CourseDirectory.db_url = os.environ.get("POSENC_DB") or f"sqlite:///{ROOT / 'gradebook.db'}"
 
-# Seconds for a cell. A graded cell stops an endless function by itself, at worst after 100.
-c.Execute.timeout = 120
+c.Execute.timeout = assignments.CELL_SECONDS
 
 # exercises/ is in the repository, so without this the first generate_assignment would do nothing.
 c.GenerateAssignment.force = True

@@ -30,6 +30,7 @@ EXECUTION_INPUTS = (
     "posenc/**/*.py",
     "solutions/**/*.py",
     "exercises/**/*.ipynb",
+    "nbgrader_config.py",
     "tests/equivalent_mutants.toml",
 )
 PAGE_INPUTS = ("book/**/*", "_config.yml", "_toc.yml", "pyproject.toml", "README.md", "LICENSE")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -365,6 +365,31 @@ def tuples(value: Iterable, size: int, name: str, holds: str) -> list[tuple]:
     for item in found:
         same_axis(len(item), size, f"each of {name} must hold {holds}")
     return found
+
+
+def short_column_and_row(
+    column: ArrayLike, row: ArrayLike, most: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return an (n, 1) array and an (m,) array, neither of more than ``most`` numbers."""
+    column, row = matrix(column, "column"), vector(row, "row")
+    if column.shape[1] != 1 or len(column) > most:
+        raise ValueError(
+            f"column must have shape (n, 1) with n from 1 to {most}, got {column.shape}"
+        )
+    if len(row) > most:
+        raise ValueError(f"row must have shape (m,) with m from 1 to {most}, got {row.shape}")
+    return column, row
+
+
+def boxes_and_arrows(
+    boxes: Mapping[str, tuple[float, float]], arrows: Sequence[tuple[str, str, str]]
+) -> None:
+    """Raise unless there is a box, and every arrow goes from one to another."""
+    if not boxes:
+        raise ValueError("boxes must hold at least one box, got none")
+    for name in (name for arrow in arrows for name in arrow[:2]):
+        if name not in boxes:
+            raise ValueError(f"an arrow names the box {name!r}, but there is {list(boxes)}")
 
 
 def _rectangular(value: ArrayLike, name: str) -> NDArray:

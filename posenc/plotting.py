@@ -1110,12 +1110,7 @@ def broadcast_product(column: ArrayLike, row: ArrayLike) -> Figure:
     >>> broadcast_product([[1], [2], [3]], [1.0, 0.5]).axes[-1].images[0].get_array().shape
     (3, 2)
     """
-    column = validate.matrix(column, "column")
-    row = validate.vector(row, "row")
-    if column.shape[1] != 1 or not 1 <= len(column) <= 6:
-        raise ValueError(f"column must have shape (n, 1) with n from 1 to 6, got {column.shape}")
-    if len(row) > 6:
-        raise ValueError(f"row must have shape (m,) with m from 1 to 6, got {row.shape}")
+    column, row = validate.short_column_and_row(column, row, 6)
     table = column * row
     largest = max(np.abs(part).max() for part in (column, row, table)) or 1.0
     parts = ((0, 1, row[np.newaxis]), (1, 0, column), (1, 1, table))
@@ -1165,12 +1160,7 @@ def box_diagram(
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['cause', 'effect', 'has']
     """
-    if not boxes:
-        raise ValueError("boxes must hold at least one box, got none")
-    for start, end, _ in arrows:
-        for name in (start, end):
-            if name not in boxes:
-                raise ValueError(f"an arrow names the box {name!r}, but there is {list(boxes)}")
+    validate.boxes_and_arrows(boxes, arrows)
     across, down = np.array(list(boxes.values()), dtype=float).T
     with _canvas(0.95 * (np.ptp(down) + 1)) as (figure, axes):
         axes.set_axis_off()

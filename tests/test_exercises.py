@@ -1,13 +1,12 @@
 """The catalogue: every misconception is caught and named, every right variant is accepted."""
 
 import inspect
-from functools import partial
 
 import numpy as np
 import pytest
 
 from posenc.exercises import ASSIGNMENTS, EXERCISES, KEYED, SECTIONS, for_assignment, get
-from posenc.grading import _judge
+from posenc.grading import _judge, hardness
 from posenc.grading._guard import Guard
 
 # None runs the visible cases.
@@ -64,12 +63,11 @@ def judged(exercise, function, seed):
 
 def alike(exercise, misconception, seed):
     """Return the names of the misconceptions that no output tells from this one, its own too."""
-    wrong = _judge._wrong_results(exercise.name, seed)
-    own = wrong[misconception.name]
+    wrong = {seed: _judge._wrong_results(exercise.name, seed)}
     return {
         name
-        for name, results in wrong.items()
-        if all(map(partial(_judge._same_observations, exercise), results, own))
+        for name in wrong[seed]
+        if hardness._never_apart(exercise, wrong, name, misconception.name)
     }
 
 

@@ -1072,7 +1072,7 @@ def _(function, x, permutations):
 @_symmetries.idea(
     "tested in the other order",
     "equivariance is tested first; the mean of all rows, written into every row, passes both "
-    "tests, and invariant is the stronger word for it",
+    "tests, and the answer for it is invariant, which is asked first",
     "attention-symmetries",
 )
 def _(function, x, permutations):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,8 +32,8 @@ class Report:
     state : str
         In one or a few words what was found first: "right", "wrong", "not refused",
         "changes its input", "crash", "too slow", "out of memory", "calls the reference",
-        "not written yet", "not run yet", "not a function", or "answered" where the course alone
-        knows the right answer.
+        "calls what is off limits", "not written yet", "not run yet", "not a function", or
+        "answered" where the course alone knows the right answer.
     args : tuple
         Positional arguments of the visible call that the report shows: ``function(*report.args,
         **report.kwargs)`` repeats it.
@@ -84,9 +83,6 @@ class Report:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         # nbgrader reads a graded cell's points from its plain text; people read the HTML.
         plain = self.text if self.mode == "visible" else f"{self.points:g}"
-        if self.state == "answered" and os.environ.get("NBGRADER_EXECUTION") == "validate":
-            # What is no number passes nbgrader's validation, which has no key.
-            plain = self.text
         return {"text/plain": plain, "text/html": self._repr_html_()}
 
 

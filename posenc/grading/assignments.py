@@ -30,6 +30,9 @@ SOURCE = "_build/source"
 RELEASE = "exercises"
 # Copies in the package, which `posenc reset` restores from; students work in exercises/.
 CARRIED = "posenc/exercises/notebooks"
+# For one cell, in grading and in `posenc check`. A graded cell stops an endless function by itself,
+# at worst after 100.
+CELL_SECONDS = 120
 STAMP = ".made-from"
 RELEASED_STAMP = ".released"
 SETUP = "setup"

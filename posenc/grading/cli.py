@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--timeout",
         type=_seconds,
-        default=120,
+        default=assignments.CELL_SECONDS,
         metavar="SECONDS",
         help="stop a cell after this time, as grading does (default: %(default)s)",
     )

@@ -13,6 +13,7 @@ from posenc.grading._guard import Guard
 
 # The judge's word for the visible cases is None.
 Seed = str | None
+Results = list[_judge.Result]
 COLUMNS = ("function", "points", "mutants", "killed", "variants", "accepted", "diagnosis right")
 
 
@@ -188,9 +189,6 @@ def _row(exercise: Exercise, seeds: Sequence[Seed]) -> Row:
         survivors=tuple(survived),
         problems=(*survived.values(), *rejected.values(), *misnamed.values()),
     )
-
-
-Results = list[_judge.Result]
 
 
 def _survivors(

@@ -29,11 +29,9 @@ from posenc import exercises
 from posenc.exercises import ASSIGNMENTS
 from posenc.grading._check import SEED_VARIABLE
 from posenc.grading._execute import ToTheEnd
-from posenc.grading.assignments import SETUP, CourseError
+from posenc.grading.assignments import CELL_SECONDS, SETUP, CourseError
 
 NOTEBOOKS = "notebooks"
-# As in nbgrader_config.py, which a student does not have.
-TIMEOUT = 120
 REPORT = "application/vnd.posenc.report+json"
 # What a graded cell runs here: the report as data, and whether grading would find the course's
 # own functions under the names that the locked cells call.
@@ -230,7 +228,7 @@ def check(
     path: Path,
     *,
     seed: str | None = None,
-    timeout: int = TIMEOUT,
+    timeout: int = CELL_SECONDS,
     verbose: bool = False,
     progress: Callable[[str], None] = lambda line: None,
 ) -> tuple[list[str], bool]:
