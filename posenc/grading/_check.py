@@ -8,16 +8,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from textwrap import fill
-from types import CodeType
 from typing import Any
 
 from posenc import exercises
 from posenc.exercises import Exercise, Keyed, Misconception
 from posenc.grading import _judge
-from posenc.grading._guard import CallFault, Guard, lifted
+from posenc.grading._guard import Elsewhere, Guard
 from posenc.grading._judge import Result, listed
+from posenc.grading._limits import CallFault, called_names, lifted
 from posenc.grading._report import (
     Report,
     call_text,
@@ -317,20 +317,30 @@ def _word(answer: Any) -> str:
 def _right_dependencies(exercise: Exercise, function: Callable) -> Iterator[list[str]]:
     """Put right functions in place of earlier ones of the notebook that fail and are called."""
     namespace = getattr(function, "__globals__", {})
+    elsewhere = isinstance(function, Elsewhere)
+    used = function.called_names() if elsewhere else called_names(function)
     names = []
     for other in exercises.for_assignment(exercise.assignment):
         if other.name == exercise.name:
             break
         if other.name in exercise.off_limits or isinstance(other, Keyed):
             continue
-        if other.name in _called_names(function) and not _is_right(other, namespace):
+        if other.name in used and not _is_right(other, namespace):
             names.append(other.name)
-    kept = {name: namespace[name] for name in names if name in namespace}
-    namespace.update({name: _right(exercises.get(name)) for name in names})
-    try:
+    replaced = namespace.replaced if elsewhere else partial(_replaced, namespace)
+    with replaced({name: _right(exercises.get(name)) for name in names}):
         yield names
+
+
+@contextmanager
+def _replaced(namespace: dict[str, Any], functions: dict[str, Callable]) -> Iterator[None]:
+    """Put functions into a notebook for a while."""
+    kept = {name: namespace[name] for name in functions if name in namespace}
+    namespace.update(functions)
+    try:
+        yield
     finally:
-        for name in names:
+        for name in functions:
             del namespace[name]
         namespace.update(kept)
 
@@ -352,21 +362,3 @@ def _right(exercise: Exercise) -> Callable:
             return exercise.reference(*args, **kwargs)
 
     return right
-
-
-def _called_names(function: Callable) -> set[str]:
-    """Return the global names that a function uses, directly or through its notebook."""
-    namespace = getattr(function, "__globals__", {})
-    names: set[str] = set()
-    todo = [getattr(function, "__code__", None)]
-    while todo:
-        code = todo.pop()
-        if code is None:
-            continue
-        todo += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        for name in set(code.co_names) - names:
-            names.add(name)
-            used = namespace.get(name)
-            if getattr(used, "__globals__", None) is namespace:
-                todo.append(getattr(used, "__code__", None))
-    return names

@@ -13,7 +13,8 @@ import numpy as np
 
 from posenc import exercises
 from posenc.exercises import Case, Criterion, Exercise, Failure
-from posenc.grading._guard import CallFault, Guard, random_state_kept
+from posenc.grading._guard import Guard
+from posenc.grading._limits import CallFault, random_state_kept
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,255 @@
+"""One call of a function that nobody trusts: bounded in time, silent, its faults in words.
+
+It runs where student code runs, in a notebook on Windows too, so it knows no answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import random
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import Any, NoReturn
+
+import numpy as np
+
+
+class CallFault(Exception):  # noqa: N818 - a finding about the student's work, not an error of ours
+    """A call that did not return: ``kind`` names what happened in the report's words."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class TooSlow(BaseException):
+    """Raised inside a call that used up its time."""
+
+
+class OffLimits(BaseException):
+    """Raised inside a call that reaches for a function it is asked to write, or told not to use."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Discard(io.TextIOBase):
+    """A text stream that keeps nothing, however much is printed."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+class Watch:
+    """While active, a call to an answer raises.
+
+    Parameters
+    ----------
+    own : frozenset of code
+        Functions of the student's own notebook that may not be called.
+    files : frozenset of str
+        Files whose functions are off limits.
+    allowed, later : frozenset of code
+        Functions in those files that are not, and functions elsewhere that are.
+    """
+
+    # What a masked function of the reference noted, so that to swallow its exception is no help.
+    reached: OffLimits | None = None
+
+    def __init__(
+        self,
+        own: frozenset[CodeType] = frozenset(),
+        files: frozenset[str] = frozenset(),
+        allowed: frozenset[CodeType] = frozenset(),
+        later: frozenset[CodeType] = frozenset(),
+    ) -> None:
+        self._own, self._files, self._allowed, self._later = own, files, allowed, later
+        self._previous: Any = None
+        self._caught: tuple[str, str] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to watch for."""
+        return bool(self._own or self._files)
+
+    def __enter__(self) -> None:
+        Watch.reached = None
+        self._previous = sys.getprofile()
+        if self.active:
+            sys.setprofile(self._profile)
+
+    def __exit__(self, *_: object) -> None:
+        if self.active:
+            sys.setprofile(self._previous)
+        if self._caught:
+            # Also where the candidate swallowed the exception.
+            raise OffLimits(*self._caught)
+        if Watch.reached:
+            raise Watch.reached
+
+    def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
+        code = frame.f_code
+        if event != "call":
+            return
+        if code in self._own:
+            self._caught = (
+                "calls what is off limits",
+                f"it calls your {code.co_name}, and this task asks you to do without",
+            )
+        elif code in self._later or (code.co_filename in self._files and code not in self._allowed):
+            self._caught = calls_the_reference(code.co_name)
+        else:
+            return
+        raise OffLimits(*self._caught)
+
+
+def calls_the_reference(name: str) -> tuple[str, str]:
+    """Return the fault, and the sentence that says it."""
+    return (
+        "calls the reference",
+        f"it calls posenc's {name}, which is what you are asked to write",
+    )
+
+
+def masked(name: str) -> NoReturn:
+    """Stand in for a function of the reference where student code runs."""
+    Watch.reached = OffLimits(*calls_the_reference(name))
+    raise Watch.reached
+
+
+@contextlib.contextmanager
+def lifted() -> Iterator[None]:
+    """Let the answers be called for a while, by functions of ours that a candidate was given."""
+    profile = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profile)
+
+
+def call(
+    function: Callable,
+    args: tuple,
+    kwargs: dict[str, Any],
+    *,
+    seconds: float | None,
+    watch: Watch,
+) -> Any:
+    """Call the function, without a limit where ``seconds`` is None.
+
+    Raises
+    ------
+    CallFault
+        If it does not return.
+    """
+    try:
+        with quiet(), watch, deadline(seconds) if seconds else contextlib.nullcontext():
+            return function(*args, **kwargs)
+    except TooSlow:
+        raise CallFault("too slow", f"still running after {seconds:.3g} seconds") from None
+    except OffLimits as error:
+        raise CallFault(error.kind, str(error)) from None
+    except NotImplementedError:
+        raise CallFault("not written yet", "its cell raises NotImplementedError") from None
+    except MemoryError:
+        raise CallFault("out of memory", "it asked for more memory than there is") from None
+    except SystemExit:
+        raise CallFault("crash", "it calls exit") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        text = str(error).strip().splitlines()
+        shown = f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__
+        raise CallFault("crash", shown) from error
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Discard prints and warnings, which cost a student nothing."""
+    sink = Discard()
+    with (
+        contextlib.redirect_stdout(sink),
+        contextlib.redirect_stderr(sink),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Raise ``TooSlow`` in this thread once the time is up, again and again until it ends."""
+    thread = ctypes.c_ulong(threading.get_ident())
+    set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    running, firing, done = threading.Lock(), threading.Lock(), []
+
+    def interrupt() -> None:
+        wait = seconds
+        while not running.acquire(timeout=wait):
+            with firing:
+                if not done:
+                    set_exception(thread, ctypes.py_object(TooSlow))
+            # More than once, for code that swallows every exception.
+            wait = 0.2
+
+    def settle() -> None:
+        """Stop the clock, and take an exception that is still on its way."""
+        while True:
+            try:
+                with firing:
+                    done.append(True)
+                # A pending exception arrives in this loop. To withdraw it instead (by setting
+                # None) makes CPython 3.11 spin forever while a profile function is set.
+                for _ in range(100):
+                    pass
+                return
+            except TooSlow:
+                continue
+
+    running.acquire()
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        yield
+    finally:
+        settle()
+        running.release()
+
+
+@contextlib.contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Leave Python's and NumPy's global generators as they were."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()  # noqa: NPY002 - the global state is what is kept
+    try:
+        yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
+
+
+def called_names(function: Callable) -> set[str]:
+    """Return the global names that a function uses, directly or through its notebook."""
+    namespace = getattr(function, "__globals__", {})
+    names: set[str] = set()
+    todo = [getattr(function, "__code__", None)]
+    while todo:
+        code = todo.pop()
+        if code is None:
+            continue
+        todo += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        for name in set(code.co_names) - names:
+            names.add(name)
+            used = namespace.get(name)
+            if getattr(used, "__globals__", None) is namespace:
+                todo.append(getattr(used, "__code__", None))
+    return names
