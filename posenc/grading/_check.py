@@ -72,7 +72,17 @@ def check(function_or_name: str | Callable, *, seed: str | int | None = None) ->
     >>> check(rotation_matrix).points
     0.0
     """
-    exercise, function, problem = _resolve(function_or_name, sys._getframe(1).f_globals)
+    return check_in(sys._getframe(1).f_globals, function_or_name, seed=seed)
+
+
+def check_in(
+    namespace: Mapping[str, Any],
+    function_or_name: str | Callable,
+    *,
+    seed: str | int | None = None,
+) -> Report:
+    """Do what :func:`check` does, where a name is looked up in this namespace."""
+    exercise, function, problem = _resolve(function_or_name, namespace)
     mode = "visible" if seed is None else "practice"
     if problem:
         return _unready(exercise, *problem, "visible")
@@ -115,9 +125,16 @@ def grade(function_or_name: str | Callable, *, key: Key | None = None) -> Report
     >>> grade(rotation_matrix).points
     0.0
     """
+    return grade_in(sys._getframe(1).f_globals, function_or_name, key=key)
+
+
+def grade_in(
+    namespace: Mapping[str, Any], function_or_name: str | Callable, *, key: Key | None = None
+) -> Report:
+    """Do what :func:`grade` does, where a name is looked up in this namespace."""
     seed = os.environ.get(SEED_VARIABLE) or PRACTICE_SEED
     mode = "practice" if seed == PRACTICE_SEED else "graded"
-    exercise, function, problem = _resolve(function_or_name, sys._getframe(1).f_globals)
+    exercise, function, problem = _resolve(function_or_name, namespace)
     if key is not None and (not isinstance(exercise, Keyed) or set(key) != set(exercise.labels)):
         raise ValueError(f"{exercise.name} is not graded by this key")
     if problem:
@@ -136,7 +153,7 @@ def grade(function_or_name: str | Callable, *, key: Key | None = None) -> Report
 
 
 def _resolve(
-    function_or_name: str | Callable, namespace: dict[str, Any]
+    function_or_name: str | Callable, namespace: Mapping[str, Any]
 ) -> tuple[Exercise | Keyed, Callable, tuple[str, str] | None]:
     """Return the exercise, the function, and what keeps it from being judged: state, sentence."""
     by_name = isinstance(function_or_name, str)

@@ -78,9 +78,6 @@ def _ready_shell() -> Any:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot
-    import numpy.fft
-    import numpy.linalg
-    import numpy.random
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 

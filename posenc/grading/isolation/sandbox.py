@@ -147,7 +147,9 @@ def _shut_in(library: Path, environment: dict[str, str]) -> list[str]:
     for name, value in environment.items():
         words += ["--setenv", name, value]
     folders = _libraries()
-    for above in sorted({parent for folder in (*folders, Path("/etc/x")) for parent in folder.parents}):
+    for above in sorted(
+        {parent for folder in (*folders, Path("/etc/x")) for parent in folder.parents}
+    ):
         words += ["--perms", "0755", "--dir", str(above)] if above != Path("/") else []
     words += ["--ro-bind", "/usr", "/usr"]
     for name in ("/lib", "/lib64", "/bin", "/sbin"):

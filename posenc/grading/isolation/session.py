@@ -40,6 +40,8 @@ class Ran:
         Class and sentence of an error, and the line of the cell where it was raised.
     ended : str
         How the process ended that ran it, if it did; its effects are undone then.
+    seconds : float
+        How long it took.
     """
 
     printed: str = ""
@@ -47,6 +49,7 @@ class Ran:
     figures: list[bytes] = field(default_factory=list)
     error: tuple[str, str, str] | None = None
     ended: str = ""
+    seconds: float = 0.0
 
 
 class Session:
@@ -83,17 +86,22 @@ class Session:
     def cell(self, source: str, seconds: float) -> Ran:
         """Run a cell of the student's."""
         request = {"do": "cell", "cell": source, "seconds": seconds}
+        started = monotonic()
         reply, figures = self._fork(request, {})
         if "died" in reply:
             if reply["died"] == "lost":
                 self._lost()
-            return Ran(ended=reply["died"])
+            return Ran(ended=str(reply["died"]), seconds=monotonic() - started)
         try:
             ran = Ran(
                 str(reply["printed"]),
-                [{str(kind): str(data) for kind, data in shown.items()} for shown in reply["shown"]],
+                [
+                    {str(kind): str(data) for kind, data in shown.items()}
+                    for shown in reply["shown"]
+                ],
                 figures,
                 tuple(map(str, reply["error"])) if reply["error"] else None,
+                seconds=monotonic() - started,
             )
             bound = list(map(str, reply["bound"]))
         except (KeyError, TypeError, AttributeError):
@@ -259,7 +267,10 @@ def _ended(how: str, seconds: float) -> tuple[str, str]:
     """Return the fault and the sentence for a process that ended while it ran a function."""
     how = str(how)
     if how == "too slow":
-        return "too slow", f"still running after {seconds:.3g} seconds, and could not be interrupted"
+        return (
+            "too slow",
+            f"still running after {seconds:.3g} seconds, and could not be interrupted",
+        )
     if how in ("signal 9", "signal 24"):
         return "out of memory", "the system ended its process: it took too much memory or time"
     if how.startswith("signal"):
@@ -425,9 +436,7 @@ class Names(dict):
         _raise(reply)
         try:
             count = int(reply["values"])
-            value = decode(
-                reply["form"], data[:count], self.getter(functions, opaque=opaque)
-            )
+            value = decode(reply["form"], data[:count], self.getter(functions, opaque=opaque))
             if "after" in reply:
                 after = decode(reply["after"], data[count:], lambda *_: None)
                 _write_back([list(args), kwargs], after)

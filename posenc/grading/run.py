@@ -1,0 +1,225 @@
+"""Running a submission: its cells in the sandbox, its graded cells here."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import contextlib
+import io
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+from nbformat.v4 import new_output
+
+import posenc
+from posenc.grading import _check
+from posenc.grading._limits import CallFault
+from posenc.grading._report import Report
+from posenc.grading.assignments import SETUP
+from posenc.grading.isolation.sandbox import Sandbox
+from posenc.grading.isolation.session import Names, Ran, Session
+from posenc.grading.results import FAULT, GRADED, Result, Task
+
+CELL_SECONDS = 60.0
+# For all cells of the student's together; what is left of them is not run, and is said.
+NOTEBOOK_SECONDS = 300.0
+PRINTED = 10_000
+
+
+class GraderFault(Exception):
+    """The grader failed, and not the student."""
+
+
+def run(
+    notebook: Any,
+    sandbox: Sandbox,
+    *,
+    files: dict[str, bytes] | None = None,
+    notes: tuple[str, ...] = (),
+    seconds: float = CELL_SECONDS,
+) -> Result:
+    """Run a notebook that was built from the instructor's version, and write outputs into it.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        The instructor's cells with the student's answers.
+    sandbox : Sandbox
+        Where the student's cells run.
+    files : dict of str to bytes, optional
+        What lies beside the notebook.
+    notes : tuple of str
+        What was repaired in it.
+    seconds : float
+        For one cell of the student's.
+
+    Returns
+    -------
+    Result
+        Also written into the notebook.
+    """
+    tasks: list[Task] = []
+    left = NOTEBOOK_SECONDS
+    seed = os.environ.get(_check.SEED_VARIABLE) or _check.PRACTICE_SEED
+    with Session(sandbox, files) as session:
+        judge = _Judge(session)
+        for count, cell in enumerate(cell for cell in notebook.cells if cell.cell_type == "code"):
+            cell.outputs, cell.execution_count = [], count + 1
+            part = cell.metadata.get("nbgrader", {})
+            if _is_judged(part):
+                with session.serving():
+                    task = judge.run(cell, part)
+                tasks += [task] if task else []
+            elif left <= 0:
+                cell.outputs = [_error("TooSlow", "it was not run: the cells before took too long")]
+            else:
+                ran = session.cell(cell.source, min(seconds, left))
+                left -= ran.seconds
+                cell.outputs = outputs(ran, cell.execution_count)
+    state = FAULT if any(task.state == "fault" for task in tasks) else GRADED
+    result = Result(state, notes, tuple(tasks), seed, posenc.__version__)
+    result.store(notebook)
+    return result
+
+
+def _is_judged(part: dict[str, Any]) -> bool:
+    """Return whether a cell is the instructor's and asks about what the student wrote."""
+    if part.get("solution") or part.get("grade_id") == SETUP:
+        return False
+    return bool(part.get("grade") or part.get("locked"))
+
+
+class _Judge:
+    """Runs the instructor's cells against the student's names."""
+
+    def __init__(self, session: Session) -> None:
+        self._names = session.names
+        self._reports: list[Report] = []
+        self._fault: Exception | None = None
+        self._names.give(
+            {
+                "check": self._reporting(_check.check_in),
+                "grade": self._reporting(_check.grade_in),
+            }
+        )
+
+    def _reporting(self, function: Callable[..., Report]) -> Callable[..., Report]:
+        def reporting(name: Any, **options: Any) -> Report:
+            try:
+                report = function(self._names, name, **options)
+            except (CallFault, AssertionError):
+                raise
+            except Exception as error:
+                self._fault = error
+                raise GraderFault(f"{type(error).__name__}: {error}") from error
+            self._reports.append(report)
+            return report
+
+        return reporting
+
+    def run(self, cell: Any, part: dict[str, Any]) -> Task | None:
+        """Run one cell, write its outputs, and return how it ended if it counts."""
+        self._reports, self._fault, error, value = [], None, None, None
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            try:
+                value = _value(cell.source, self._names)
+            except Exception as raised:
+                error = raised
+        if printed.getvalue():
+            text = printed.getvalue()[:PRINTED]
+            cell.outputs.append(new_output("stream", name="stdout", text=text))
+        if isinstance(error, CallFault):
+            error = error.__cause__ or RuntimeError(f"{error.kind}: {error}")
+        points = _points(value, error, part)
+        if self._fault is None and points is None and part.get("grade") and error is None:
+            self._fault = ValueError(f"the graded cell's value is {value!r:.80}")
+        if error is not None:
+            cell.outputs.append(_error(type(error).__name__, str(error)))
+        elif isinstance(value, Report):
+            data = value._repr_mimebundle_()
+            cell.outputs.append(
+                new_output("execute_result", data=data, execution_count=cell.execution_count)
+            )
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            cell.outputs.append(
+                new_output(
+                    "execute_result",
+                    data={"text/plain": repr(value)},
+                    execution_count=cell.execution_count,
+                )
+            )
+        if not part.get("grade"):
+            return None
+        most = float(part["points"])
+        if self._fault is not None:
+            line = (
+                f"the grader failed ({type(self._fault).__name__}); ask for it to be graded again"
+            )
+            return Task(part["grade_id"], None, most, "fault", (line,))
+        if self._reports:
+            report = self._reports[-1]
+            return Task(
+                part["grade_id"], points, most, report.state, report.lines, report.misconceptions
+            )
+        if error is None:
+            return Task(part["grade_id"], points, most)
+        sentence = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return Task(part["grade_id"], points, most, "wrong", (sentence,))
+
+
+def _value(source: str, names: Names) -> Any:
+    """Run a cell, and return the value of its last line if that is an expression."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "<graded cell>", "exec"), names)
+    if last is None:
+        return None
+    return eval(compile(ast.Expression(last.value), "<graded cell>", "eval"), names)
+
+
+def _points(value: Any, error: Exception | None, part: dict[str, Any]) -> float | None:
+    """Return the points of a graded cell as nbgrader counts them, or None for what can't be."""
+    most = float(part.get("points", 0))
+    if error is not None:
+        return 0.0
+    if isinstance(value, Report):
+        value = value.points
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return most
+    if math.isfinite(value) and 0 <= value <= most:
+        return float(value)
+    return None
+
+
+def outputs(ran: Ran, execution_count: int) -> list[Any]:
+    """Return what a student's cell showed, as a notebook's outputs."""
+    shown = []
+    if ran.printed:
+        shown.append(new_output("stream", name="stdout", text=ran.printed))
+    for data in ran.shown:
+        shown.append(new_output("display_data", data=data))
+    for picture in ran.figures:
+        data = {"image/png": base64.b64encode(picture).decode()}
+        shown.append(new_output("display_data", data=data))
+    if ran.error:
+        kind, sentence, line = ran.error
+        shown.append(_error(kind, sentence + (f" (line {line} of this cell)" if line else "")))
+    if ran.ended:
+        shown.append(_error("CellStopped", f"this cell {_ended(ran.ended)}; what it did is undone"))
+    return shown
+
+
+def _ended(how: str) -> str:
+    if how == "too slow":
+        return "ran too long and could not be interrupted"
+    if how in ("signal 9", "signal 24"):
+        return "was ended by the system: it took too much memory or time"
+    return f"ended Python ({how})"
+
+
+def _error(kind: str, sentence: str) -> Any:
+    text = f"{kind}: {sentence}" if sentence else kind
+    return new_output("error", ename=kind, evalue=sentence, traceback=[text])
