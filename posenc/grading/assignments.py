@@ -309,7 +309,7 @@ def generate(root: Path, names: Sequence[str], *, replace_answers: bool = True) 
     """
     for name, content in student_notebooks(root, names).items():
         if not _carries(root, name, content):
-            _replace(_carried(root, name), content)
+            write_whole(_carried(root, name), content)
         path = _released(root, name)
         shown = path.relative_to(root).as_posix()
         if _bytes(path) == content:
@@ -320,7 +320,7 @@ def generate(root: Path, names: Sequence[str], *, replace_answers: bool = True) 
             continue
         kept = keep_answers(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content)
+        write_whole(path, content)
         yield f"{shown} written" + (f"; the answers it held are in {kept.name}" if kept else "")
     if set(names) == set(ASSIGNMENTS):
         (root / SOURCE / RELEASED_STAMP).touch()
@@ -344,12 +344,12 @@ def _bytes(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def _replace(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     """Write a file whole or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     with os.fdopen(handle, "wb") as file:
         file.write(content)
-    Path(temporary).chmod(0o644)
+    Path(temporary).chmod(mode)
     Path(temporary).replace(path)
 
 

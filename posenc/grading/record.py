@@ -1,0 +1,141 @@
+"""Writing what was found into nbgrader's gradebook, in one place."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import nbformat
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
+
+from posenc.grading.assignments import CourseError
+from posenc.grading.results import BLANK, FAULT, GRADED
+from posenc.grading.workers import Assigned, Judged
+
+
+class Recorder:
+    """The gradebook of a course, open while an assignment is graded.
+
+    Parameters
+    ----------
+    course : CourseDirectory
+        Names the database.
+    assigned : Assigned
+        What submissions are judged by.
+    create_students : bool
+        Whether students that the gradebook does not know are added to it.
+
+    Raises
+    ------
+    CourseError
+        If the assignment is not in the gradebook as it is now.
+    """
+
+    def __init__(self, course: Any, assigned: Assigned, *, create_students: bool = True) -> None:
+        self._course, self._name = course, assigned.name
+        self._create_students = create_students
+        self._gradebook = Gradebook(course.db_url, course.course_id)
+        try:
+            self._check(assigned)
+        except BaseException:
+            self._gradebook.close()
+            raise
+
+    def _check(self, assigned: Assigned) -> None:
+        again = f"run: nbgrader generate_assignment {self._name}"
+        for name, text in assigned.sources.items():
+            try:
+                notebook = self._gradebook.find_notebook(name, self._name)
+            except MissingEntry:
+                raise CourseError(
+                    f"the gradebook does not know {self._name} yet; {again}"
+                ) from None
+            known = {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+            cells = nbformat.reads(text, as_version=4).cells
+            now = {
+                cell.metadata.nbgrader.grade_id: float(cell.metadata.nbgrader.points)
+                for cell in cells
+                if is_grade(cell)
+            }
+            if known != now:
+                raise CourseError(
+                    f"{name} has other tasks or points than the gradebook; if nobody has handed "
+                    f"it in yet, {again}"
+                )
+
+    def write(self, judged: Judged, timestamp: Any = None) -> None:
+        """Write down one submission, whole or not at all."""
+        database = self._gradebook.db
+        try:
+            submission = self._submission(judged.job.student, timestamp)
+            found = next(nb for nb in submission.notebooks if nb.name == judged.job.name)
+            self._grade(found, judged)
+            self._penalise(submission, found)
+            database.commit()
+        except BaseException:
+            database.rollback()
+            raise
+        finally:
+            # What is written down is not needed any more.
+            database.expire_all()
+
+    def _submission(self, student: str, timestamp: Any) -> Any:
+        if self._create_students:
+            self._gradebook.update_or_create_student(student)
+        else:
+            try:
+                self._gradebook.find_student(student)
+            except MissingEntry:
+                raise CourseError(f"the gradebook knows no student {student!r}") from None
+        facts = {"timestamp": timestamp} if timestamp else {}
+        return self._gradebook.update_or_create_submission(self._name, student, **facts)
+
+    def _grade(self, found: Any, judged: Judged) -> None:
+        cells = nbformat.reads(judged.notebook, as_version=4).cells
+        grades = {grade.name: grade for grade in found.grades}
+        comments = {comment.name: comment for comment in found.comments}
+        failed = {task.grade_id for task in judged.result.tasks if task.points is None}
+        whole = judged.result.state in (GRADED, BLANK)
+        partly = judged.result.state == FAULT and bool(judged.result.tasks)
+        for cell in cells:
+            grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+            if is_grade(cell):
+                grade = grades[grade_id]
+                if (whole or partly) and grade_id not in failed:
+                    grade.auto_score = determine_grade(cell)[0]
+                    grade.needs_manual_grade = (
+                        grade.manual_score is not None or grade.auto_score is None
+                    )
+                else:
+                    # An earlier grade stays, and a person has to look.
+                    grade.needs_manual_grade = True
+            if (is_solution(cell) or is_task(cell)) and grade_id in comments:
+                same = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
+                untouched = whole and same and not is_task(cell)
+                comments[grade_id].auto_comment = "No response." if untouched else None
+
+    def _penalise(self, submission: Any, found: Any) -> None:
+        """Do what nbgrader's AssignLatePenalties does, with the plug-in that is configured."""
+        found.late_submission_penalty = None
+        late = submission.total_seconds_late
+        if late > 0:
+            assign = AssignLatePenalties(parent=self._course)
+            assign.init_plugin()
+            self._gradebook.db.flush()
+            student = submission.student.id
+            penalty = assign.plugin_inst.late_submission_penalty(student, found.score, late)
+            if penalty is not None:
+                found.late_submission_penalty = assign._check_late_penalty(found, penalty)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._gradebook.close()

@@ -1,0 +1,245 @@
+"""Submissions judged in processes of their own, side by side; one that fails costs itself alone."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import nbformat
+
+import posenc
+from posenc.grading import rebuild, run
+from posenc.grading.isolation.sandbox import Sandbox
+from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Result
+
+# For one submission with all that is done around it; its own limits end it long before.
+JOB_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A notebook to judge.
+
+    Parameters
+    ----------
+    student : str
+        Whose it is.
+    folder : Path
+        The submission.
+    name : str
+        The notebook's name, without ending.
+    """
+
+    student: str
+    folder: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """What submissions of an assignment are judged by.
+
+    Parameters
+    ----------
+    name : str
+        The assignment's name.
+    sources, released : dict of str to str
+        The instructor's notebooks and those that were handed out, by name, as JSON.
+    files : dict of str to bytes
+        What else the instructor hands out; it takes the place of what students hand in.
+    cell_seconds : float
+        For one cell of a student's.
+    """
+
+    name: str
+    sources: dict[str, str]
+    released: dict[str, str]
+    files: dict[str, bytes]
+    cell_seconds: float = run.CELL_SECONDS
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A notebook that was judged.
+
+    Parameters
+    ----------
+    job : Job
+        What was asked for.
+    result : Result
+        How it ended.
+    notebook : str
+        The notebook to be kept, as JSON; empty if nothing was handed in.
+    """
+
+    job: Job
+    result: Result
+    notebook: str = ""
+
+
+def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
+    """Judge one submission; whatever goes wrong on our side is a result too."""
+    notebook = None
+    try:
+        source = nbformat.reads(assigned.sources[job.name], as_version=4)
+        released = nbformat.reads(assigned.released[job.name], as_version=4)
+        others = frozenset(assigned.sources) - {job.name}
+        submitted = rebuild.find(job.folder, job.name, others=others)
+        if submitted.state == MISSING:
+            return Judged(job, _result(MISSING, submitted.notes))
+        if submitted.notebook is None:
+            notebook, result = released, _result(UNGRADABLE, submitted.notes)
+        else:
+            notebook, notes, blank = rebuild.rebuild(source, released, submitted.notebook)
+            result = run.run(
+                notebook,
+                sandbox,
+                files={**submitted.files, **assigned.files},
+                notes=(*submitted.notes, *notes),
+                seconds=assigned.cell_seconds,
+            )
+            if blank and result.state == GRADED:
+                result = Result(BLANK, result.notes, result.tasks, result.seed, result.version)
+    except Exception as error:
+        result = fault(f"{type(error).__name__}: {error}")
+        notebook = nbformat.reads(assigned.released[job.name], as_version=4)
+    result.store(notebook)
+    return Judged(job, result, nbformat.writes(notebook) + "\n")
+
+
+def fault(what: str) -> Result:
+    """Return the result of a submission on which the grader failed."""
+    return _result(FAULT, (f"the grader failed ({what:.300}); grade this submission again",))
+
+
+def _result(state: str, notes: tuple[str, ...]) -> Result:
+    return Result(state, notes, version=posenc.__version__)
+
+
+def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[Judged]:
+    """Judge submissions in so many processes; the order of the results is that of the jobs.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        Submissions of one assignment.
+    assigned : Assigned
+        What they are judged by.
+    count : int
+        How many at a time.
+
+    Yields
+    ------
+    Judged
+        One for each job.
+    """
+    workers = [_Worker(assigned) for _ in range(max(1, min(count, len(jobs))))]
+    todo, done, at = list(enumerate(jobs))[::-1], {}, 0
+    try:
+        while at < len(jobs):
+            for worker in workers:
+                if todo and not worker.busy:
+                    worker.give(*todo.pop())
+            for number, outcome in _answers(workers):
+                done[number] = outcome
+            while at in done:
+                yield done.pop(at)
+                at += 1
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _answers(workers: list[_Worker]) -> Iterator[tuple[int, Judged]]:
+    """Wait for the next answers; replace processes that ended or take too long."""
+    busy = {worker.connection: worker for worker in workers if worker.busy}
+    ready = wait(list(busy), timeout=min(worker.left for worker in busy.values()))
+    for connection, worker in busy.items():
+        if connection in ready:
+            yield worker.answer()
+        elif worker.left <= 0:
+            yield worker.given_up()
+
+
+class _Worker:
+    """A process that judges one submission after the other."""
+
+    def __init__(self, assigned: Assigned) -> None:
+        self._assigned = assigned
+        self.busy = False
+        self._start()
+
+    def _start(self) -> None:
+        # A fork of a process with threads may hang.
+        forks = sys.platform == "linux" and threading.active_count() == 1
+        context = multiprocessing.get_context("fork" if forks else "spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, self._assigned), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def left(self) -> float:
+        """How many seconds are left for its job."""
+        return self._until - monotonic()
+
+    def give(self, number: int, job: Job) -> None:
+        """Let it judge a submission."""
+        self.busy, self._number, self._job = True, number, job
+        self._until = monotonic() + JOB_SECONDS
+        with contextlib.suppress(OSError):
+            self.connection.send(job)
+
+    def answer(self) -> tuple[int, Judged]:
+        """Return what it found; if it ended, start another."""
+        try:
+            found = self.connection.recv()
+        except (EOFError, OSError):
+            return self._failed("its process ended")
+        self.busy = False
+        return self._number, found
+
+    def given_up(self) -> tuple[int, Judged]:
+        """Start another in its place."""
+        return self._failed(f"no end after {JOB_SECONDS:g} seconds")
+
+    def _failed(self, what: str) -> tuple[int, Judged]:
+        job, self.busy = self._job, False
+        self.end()
+        self._start()
+        result = fault(what)
+        notebook = nbformat.reads(self._assigned.released[job.name], as_version=4)
+        result.store(notebook)
+        return self._number, Judged(job, result, nbformat.writes(notebook) + "\n")
+
+    def end(self) -> None:
+        """End the process."""
+        self.connection.close()
+        self._process.terminate()
+        self._process.join(5)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def _work(connection: Connection, assigned: Assigned) -> None:
+    """Judge what comes, until nobody is there any more."""
+    # Ctrl-C is for the process that asks, which then ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+    with Sandbox(assigned.name) as sandbox, contextlib.suppress(EOFError, OSError):
+        while True:
+            connection.send(judged(connection.recv(), assigned, sandbox))
+
+
+def _leave(*_: Any) -> None:
+    sys.exit(0)
