@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 try:
-    from posenc.grading import assignments, nbgrader_plugin
+    from posenc.grading import assignments
 except ModuleNotFoundError as error:
     raise SystemExit(f'{error.name} is not installed; run: pip install -e ".[class]"') from None
 
@@ -32,15 +32,12 @@ c.CourseDirectory.release_directory = assignments.RELEASE
 # Any database that SQLAlchemy has a driver for.
 c.CourseDirectory.db_url = os.environ.get("POSENC_DB") or f"sqlite:///{ROOT / 'gradebook.db'}"
 
-c.Execute.timeout = assignments.CELL_SECONDS
-
 # exercises/ is in the repository, so without this the first generate_assignment would do nothing.
 c.GenerateAssignment.force = True
 c.GenerateAssignment.exporter_class = "posenc.grading.nbgrader_plugin.ReleaseExporter"
 c.Autograde.exporter_class = "posenc.grading.nbgrader_plugin.SubmissionExporter"
-c.Autograde.sanitize_preprocessors = nbgrader_plugin.SANITIZE_PREPROCESSORS
-c.Autograde.autograde_preprocessors = nbgrader_plugin.AUTOGRADE_PREPROCESSORS
-c.GenerateFeedback.preprocessors = nbgrader_plugin.FEEDBACK_PREPROCESSORS
+c.GenerateFeedback.exporter_class = "posenc.grading.feedback.FeedbackExporter"
+c.ExportApp.plugin_class = "posenc.grading.export.GradesExport"
 
 # nbgrader itself says only that nothing matched.
 if len(sys.argv) > 2 and sys.argv[1] in COMMANDS and not sys.argv[2].startswith("-"):

@@ -85,9 +85,9 @@ def run(root: Path, folder: Path | None = None) -> Iterator[str]:
         _submit(folder, student)
         yield f"submitted: {student.name}, who {student.what}"
     for line in _nbgrader(folder, "autograde", ASSIGNMENT):
-        grading = re.search(r"Autograding .*[/\\]autograded[/\\]([\w-]+)[/\\]", line)
-        if grading:
-            yield f"grading {grading[1]}"
+        graded = re.search(r"Autograded ([\w-]+): (.*)", line)
+        if graded:
+            yield f"graded {graded[1]}"
     yield "writing feedback"
     _finish(_nbgrader(folder, "generate_feedback", ASSIGNMENT))
     yield "exporting grades"

@@ -28,7 +28,7 @@ NOTEBOOK_SECONDS = 300.0
 PRINTED = 10_000
 
 
-class GraderFault(Exception):
+class GraderError(Exception):
     """The grader failed, and not the student."""
 
 
@@ -113,7 +113,7 @@ class _Judge:
                 raise
             except Exception as error:
                 self._fault = error
-                raise GraderFault(f"{type(error).__name__}: {error}") from error
+                raise GraderError(f"{type(error).__name__}: {error}") from error
             self._reports.append(report)
             return report
 

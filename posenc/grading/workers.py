@@ -18,6 +18,7 @@ import nbformat
 
 import posenc
 from posenc.grading import rebuild, run
+from posenc.grading.assignments import CourseError
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Result
 
@@ -141,10 +142,19 @@ def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[J
     ------
     Judged
         One for each job.
+
+    Raises
+    ------
+    CourseError
+        If no process for student code can be started here.
     """
+    if not jobs:
+        return
     workers = [_Worker(assigned) for _ in range(max(1, min(count, len(jobs))))]
     todo, done, at = list(enumerate(jobs))[::-1], {}, 0
     try:
+        for worker in workers:
+            worker.wait()
         while at < len(jobs):
             for worker in workers:
                 if todo and not worker.busy:
@@ -187,6 +197,15 @@ class _Worker:
         self._process.start()
         theirs.close()
 
+    def wait(self) -> None:
+        """Wait until it is ready."""
+        try:
+            why = self.connection.recv()
+        except (EOFError, OSError):
+            why = "the process for student code did not start"
+        if why:
+            raise CourseError(why)
+
     @property
     def left(self) -> float:
         """How many seconds are left for its job."""
@@ -216,6 +235,7 @@ class _Worker:
         job, self.busy = self._job, False
         self.end()
         self._start()
+        self.wait()
         result = fault(what)
         notebook = nbformat.reads(self._assigned.released[job.name], as_version=4)
         result.store(notebook)
@@ -236,7 +256,13 @@ def _work(connection: Connection, assigned: Assigned) -> None:
     # Ctrl-C is for the process that asks, which then ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
-    with Sandbox(assigned.name) as sandbox, contextlib.suppress(EOFError, OSError):
+    try:
+        sandbox = Sandbox(assigned.name)
+    except RuntimeError as error:
+        connection.send(str(error))
+        return
+    with sandbox, contextlib.suppress(EOFError, OSError):
+        connection.send("")
         while True:
             connection.send(judged(connection.recv(), assigned, sandbox))
 
