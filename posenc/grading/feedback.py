@@ -19,10 +19,10 @@ from posenc.grading._shown import FIGURES, Room, figure, plain
 from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Result, Task
 
 # Bytes of a page, figures apart, that a student's answers, reports and other cells may fill.
-ANSWERS, REPORTS, OTHERS = 20_000, 14_000, 12_000
+ANSWERS, REPORTS, OTHERS = 18_000, 12_000, 10_000
 # Characters of one piece.
-ANSWER, CELL, OUTPUT, LINE, NOTE = 8_000, 4_000, 2_000, 2_000, 400
-NOTES = 12
+ANSWER, CELL, OUTPUT, LINE, NOTE = 8_000, 4_000, 2_000, 2_000, 300
+NOTES = 10
 # A cell's own tags, so that thousands of empty ones fill a page no more than long ones.
 TAGS = 160
 # What each state means, and what to do.
@@ -318,41 +318,27 @@ def _is_given(cell: Any, given: Collection[str] | None) -> bool:
 
 def _filled(parts: list[_Part], tasks: Mapping[str, Task], entry: Entry) -> Iterator[_Part]:
     """Yield the parts that hold something, with all that is shown of them."""
-    answers = sum(len(part.answers) for part in parts) or 1
-    reports = sum(len(part.graded) for part in parts) or 1
+    sources = _sources_of([cell for part in parts for cell in part.answers])
+    reports = _reports_of([tasks[one] for part in parts for one in part.graded if one in tasks])
+    shown, others = _Figures(), Room(OTHERS)
     for part in parts:
-        part.rows = [_row(one, tasks.get(one), entry.grades.get(one)) for one in part.graded]
-        room = Room(REPORTS // reports * max(len(part.graded), 1))
-        part.reports = [
-            _lines(tasks[one].lines, room) for one in part.graded if tasks.get(one, None)
-        ]
         names = [str(cell.metadata.nbgrader.get("grade_id", "")) for cell in part.answers]
+        part.rows = [_row(one, tasks.get(one), entry.grades.get(one)) for one in part.graded]
         part.title = ", ".join(row.name for row in part.rows) or ", ".join(map(plain, names))
+        part.reports = [reports[one] for one in part.graded if one in reports]
         part.comments = [
             plain(entry.comments[one])
             for one in dict.fromkeys((*names, *part.graded))
             if one in entry.comments
         ]
-    shown = _Figures()
-    answered, others = Room(ANSWERS), Room(OTHERS)
-    for part in parts:
-        place = f"the answer to task {part.title}"
-        count = shown.counter(place)
-        sources = [
+        made = shown.counter(f"the answer to task {part.title}")
+        part.answers = [
             {
                 "code": cell.cell_type == "code",
-                "source": _safe(
-                    answered.take(
-                        cell.source, ANSWER, code=cell.cell_type == "code", share=ANSWERS // answers
-                    )
-                ),
+                "source": sources[id(cell)],
+                "outputs": list(_outputs(cell, others, made)),
             }
             for cell in part.answers
-        ]
-        outputs = [list(_outputs(cell, others, count)) for cell in part.answers]
-        part.answers = [
-            {**source, "outputs": shown_there}
-            for source, shown_there in zip(sources, outputs, strict=True)
         ]
         place = (
             f"the cell after task {part.title}" if part.title else "a cell before the first task"
@@ -360,6 +346,27 @@ def _filled(parts: list[_Part], tasks: Mapping[str, Task], entry: Entry) -> Iter
         part.others = list(_others(part.others, others, shown.counter(place)))
         if part.title or part.others:
             yield part
+
+
+def _sources_of(cells: list[Any]) -> dict[int, Any]:
+    """Return the answers as HTML; short ones leave the room that they don't need to long ones."""
+    room, sources = Room(ANSWERS), {}
+    for count, cell in enumerate(sorted(cells, key=lambda cell: len(cell.source))):
+        share = room.left // (len(cells) - count)
+        code = cell.cell_type == "code"
+        sources[id(cell)] = _safe(room.take(cell.source, ANSWER, code=code, share=share))
+    return sources
+
+
+def _reports_of(tasks: list[Task]) -> dict[str, list[Any]]:
+    """Return the lines of reports as HTML; short ones leave room to long ones."""
+    room, reports = Room(REPORTS), {}
+    for count, task in enumerate(sorted(tasks, key=lambda task: sum(map(len, task.lines)))):
+        share = Room(room.left // (len(tasks) - count))
+        room.left -= share.left
+        reports[task.grade_id] = _lines(task.lines, share)
+        room.left += share.left
+    return reports
 
 
 def _row(grade_id: str, task: Task | None, grade: Grade | None) -> _Row:
@@ -426,44 +433,52 @@ class _Figures:
 
 
 def _others(cells: list[tuple[Any, bool]], room: Room, made: Any) -> Iterator[dict[str, Any]]:
-    """Yield a student's own cells until the room is full, and then how many are left."""
-    for number, (cell, is_given) in enumerate(cells):
-        if room.left < 2 * TAGS:
-            left = len(cells) - number
-            yield {"said": f"{left} more of your cells not shown: this page is full"}
-            return
-        room.left -= TAGS
+    """Yield a student's own cells; when the room is full, their figures alone."""
+    left_out = 0
+    for cell, is_given in cells:
+        full = room.left < 2 * TAGS
+        left_out += full
+        if full and not cell.get("outputs"):
+            continue
+        room.left -= 0 if full else TAGS
         code = cell.cell_type == "code"
-        source = "" if is_given else room.take(cell.source, CELL, code=code)
-        yield {"code": code, "source": _safe(source), "outputs": list(_outputs(cell, room, made))}
+        source = "" if is_given or full else room.take(cell.source, CELL, code=code)
+        shown = list(_outputs(cell, room, made, say=not full))
+        if source or shown:
+            yield {"code": code, "source": _safe(source), "outputs": shown}
+    if left_out:
+        yield {
+            "said": f"of {left_out} more of your cells, figures alone are shown: the page is full"
+        }
 
 
-def _outputs(cell: Any, room: Room, made: Any) -> Iterator[dict[str, Any]]:
+def _outputs(cell: Any, room: Room, made: Any, *, say: bool = True) -> Iterator[dict[str, Any]]:
     """Yield what a cell showed, as text or as a figure and never as anything else."""
-    for number, output in enumerate(cell.get("outputs", ())):
-        if room.left < TAGS:
-            left = len(cell.outputs) - number
-            yield {"said": f"{left} more outputs not shown: this page is full"}
-            return
-        room.left -= TAGS
+    left_out = 0
+    for output in cell.get("outputs", ()):
         data = output.get("data")
         data = data if isinstance(data, dict) else {}
-        if output.get("output_type") == "error":
+        full = room.left < 2 * TAGS
+        room.left -= 0 if full else TAGS
+        if "image/png" in data:
+            shown = made(data["image/png"])
+            if not full or "address" in shown:
+                yield shown
+        elif full:
+            left_out += 1
+        elif output.get("output_type") == "error":
             text = f"{output.get('ename', '')}: {output.get('evalue', '')}".rstrip(": ")
             yield {"error": True, "text": _safe(room.take(text, OUTPUT))}
-        elif "image/png" in data:
-            yield made(data["image/png"])
         elif (text := output.get("text", data.get("text/plain"))) is not None:
             text = "".join(text) if isinstance(text, list) else str(text)
             if text.strip():
                 yield {"text": _safe(room.take(text, OUTPUT))}
         elif data:
             kinds = room.take(", ".join(map(str, data)), 100)
-            yield {
-                "said": _safe(
-                    f"an output of the type {kinds} is not shown: pages show text and PNG"
-                )
-            }
+            said = f"an output of the type {kinds} is not shown: pages show text and PNG"
+            yield {"said": _safe(said)}
+    if left_out and say:
+        yield {"said": f"{left_out} more outputs not shown: the page is full"}
 
 
 def _safe(form: str) -> Any:
