@@ -1,0 +1,539 @@
+"""The notebook that is graded: the instructor's cells with a student's answers in them.
+
+Nothing of a submission is trusted but texts: those of its answers, and of cells of its own. Tests,
+points and everything that nbgrader knows of a cell come from the instructor's version.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+
+from posenc.grading._reading import Cell, Submitted, _shown, cells_of, defined, find
+
+__all__ = ["Submitted", "find", "rebuild"]
+
+EMPTY_STUB = "raise NotImplementedError()"
+# Longer texts are not analysed: Python's own parser takes long, and much memory.
+PARSED = 100_000
+# At most so many parts are put together, and named in a sentence.
+PARTS, NAMED = 20, 8
+
+
+@dataclass
+class Given:
+    """A cell of the instructor's.
+
+    Parameters
+    ----------
+    cell : NotebookNode
+        It as it was written.
+    released : NotebookNode
+        It as it was handed out.
+    """
+
+    cell: Any
+    released: Any
+
+    def __post_init__(self) -> None:
+        part = self.cell.metadata.get("nbgrader", {})
+        self.part: str = part.get("grade_id") or ""
+        self.answer = bool(part.get("solution"))
+        self.ids = {one.get("id") for one in (self.cell, self.released)} - {None}
+        self.texts = {plain(one.source) for one in (self.cell, self.released)}
+        self.stub = plain(self.released.source)
+        self.names: set[str] = set()
+        if self.answer:
+            self.texts = {self.stub}
+            self.names = defined(self.released.source) or defined(self.cell.source)
+
+    def unanswered(self, text: str) -> bool:
+        """Return whether nobody has written an answer."""
+        return plain(text) in ("", self.stub)
+
+
+@dataclass
+class Found:
+    """Cells of a submission, and what each is.
+
+    Parameters
+    ----------
+    cells : list of Cell
+        With the parts of a split one put together.
+    places : list of int
+        Where each of them began in the submission.
+    split : list of int
+        Of how many parts each was made.
+    role : list of int or None
+        Which of the instructor's it is, or None for one of the student's own.
+    how : list of str
+        What told that: "part", "id", "text" or, for an answer, "name".
+    answers : dict of int to int
+        For the instructor's answer cells, which of these it is.
+    """
+
+    cells: list[Cell]
+    places: list[int]
+    split: list[int]
+    role: list[int | None] = field(default_factory=list)
+    how: list[str] = field(default_factory=list)
+    answers: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class Rebuilt:
+    """A notebook that can be graded.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        To be run.
+    notes : tuple of str
+        What was repaired.
+    blank : bool
+        Whether every answer is as handed out.
+    origins : list of int or None
+        For each of its cells, where its text stood in the submission.
+    """
+
+    notebook: NotebookNode
+    notes: tuple[str, ...]
+    blank: bool
+    origins: list[int | None]
+
+
+def rebuild(
+    source: NotebookNode, released: NotebookNode, submitted: NotebookNode
+) -> tuple[NotebookNode, tuple[str, ...], bool]:
+    """Put a student's answers and own cells into the instructor's notebook.
+
+    Parameters
+    ----------
+    source : NotebookNode
+        The instructor's version, with hidden tests.
+    released : NotebookNode
+        What students got.
+    submitted : NotebookNode
+        What one of them handed in, in any state.
+
+    Returns
+    -------
+    tuple of NotebookNode, tuple of str and bool
+        What to run, what was repaired in a sentence each, and whether every answer is as handed
+        out.
+    """
+    built = build(source, released, submitted)
+    return built.notebook, built.notes, built.blank
+
+
+def build(source: Any, released: Any, submitted: Any) -> Rebuilt:
+    """Do what :func:`rebuild` does, and keep where each cell came from."""
+    given = paired(source, released)
+    found = match(given, submitted)
+    slots, foreign = _own_cells(given, found)
+    cells: list[Any] = []
+    origins: list[int | None] = []
+    ids, own_ids = _ids(given)
+    blank = True
+    for place, one in enumerate([*given, None]):
+        for cell, origin in slots.get(place, []):
+            cells.append(_own_cell(cell, next(own_ids)))
+            origins.append(origin)
+        if one is None:
+            break
+        at = found.answers.get(place)
+        written = None if at is None else found.cells[at]
+        if written is not None and one.unanswered(written.text):
+            written = None
+        blank = blank and written is None
+        cells.append(_graded_cell(one, written))
+        cells[-1]["id"] = ids[place]
+        origins.append(None if at is None else found.places[at])
+    notebook = NotebookNode(
+        cells=cells, metadata=copy.deepcopy(source.metadata), nbformat=4, nbformat_minor=5
+    )
+    return Rebuilt(notebook, tuple(_notes(given, found, foreign)), blank, origins)
+
+
+def _ids(given: list[Given]) -> tuple[list[str], Iterator[str]]:
+    """Return the ids of the instructor's cells, and such for others; all differ from one another.
+
+    They are the same for the same submission.
+    """
+    ids: list[str] = []
+    for place, one in enumerate(given):
+        known = one.cell.get("id") or one.released.get("id") or one.part or f"cell-{place}"
+        known = re.sub(r"[^a-zA-Z0-9_-]", "-", known)[:64]
+        ids.append(known if known not in ids else f"{known[:50]}-{place}")
+    return ids, (name for n in count(1) if (name := f"own-{n}") not in ids)
+
+
+def plain(text: str) -> str:
+    """Return a text without what editors change by themselves."""
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def paired(source: Any, released: Any) -> list[Given]:
+    """Return the instructor's cells, each with what was handed out of it."""
+    by_part, by_id, by_text = {}, {}, {}
+    for cell in released.cells:
+        part = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if part:
+            by_part[part] = cell
+        else:
+            by_id[cell.get("id")] = by_text[plain(cell.source)] = cell
+    made = []
+    for cell in source.cells:
+        part = cell.metadata.get("nbgrader", {}).get("grade_id")
+        handed = by_part.get(part) if part else by_text.get(plain(cell.source))
+        if handed is None and not part and cell.get("id"):
+            handed = by_id.get(cell.id)
+        if handed is None:
+            handed = copy.deepcopy(cell)
+            if cell.metadata.get("nbgrader", {}).get("solution"):
+                # A solution never gets into a student's notebook.
+                handed.source = EMPTY_STUB
+        made.append(Given(cell, handed))
+    # A name that two answers define tells nothing.
+    counts = Counter(name for one in made for name in one.names)
+    for one in made:
+        one.names = {name for name in one.names if counts[name] == 1}
+    return made
+
+
+def match(given: list[Given], submitted: Any) -> Found:
+    """Find out which cell of a submission is which of the instructor's."""
+    parts = {one.part: place for place, one in enumerate(given) if one.part}
+    ids = {known: place for place, one in enumerate(given) for known in one.ids}
+    texts: dict[str, int] = {}
+    for place, one in enumerate(given):
+        for text in one.texts - {""}:
+            texts.setdefault(text, place)
+
+    def role(cell: Cell) -> tuple[int | None, str]:
+        if cell.part in parts:
+            return parts[cell.part], "part"
+        same = texts.get(plain(cell.text))
+        if same is not None:
+            return same, "text"
+        if not cell.text.strip():
+            return None, ""
+        return ids.get(cell.id), "id"
+
+    found = _joined(given, cells_of(submitted), role)
+    _take_roles(given, found, role)
+    for place, one in enumerate(given):
+        if one.answer:
+            _choose(place, one, found)
+    return found
+
+
+def _take_roles(given: list[Given], found: Found, role: Any) -> None:
+    """Say what each cell is; what was written into a locked one becomes a cell after it."""
+    cells, places, split = found.cells, found.places, found.split
+    found.cells, found.places, found.split = [], [], []
+    for cell, origin, number in zip(cells, places, split, strict=True):
+        place, how = role(cell)
+        written = None if place is None else _written_into(given[place], cell)
+        for one, its_role, its_how in ((cell, place, how), (written, None, "")):
+            if one is not None:
+                found.cells.append(one)
+                found.places.append(origin)
+                found.split.append(number)
+                found.role.append(its_role)
+                found.how.append(its_how)
+
+
+def _written_into(one: Given, cell: Cell) -> Cell | None:
+    """Return what a student wrote into a cell that was not meant for it, as one that may run."""
+    if one.answer or not cell.text.strip() or plain(cell.text) in one.texts:
+        return None
+    if not one.part or cell.kind != "code" or one.cell.cell_type != "code":
+        return Cell(cell.kind, cell.text, attachments=cell.attachments)
+    tree = tree_of(cell.text)
+    if tree is None:
+        return Cell("code", cell.text) if defined(cell.text) else None
+    ours = tree_of(one.cell.source)
+    known = set().union(*map(_bound, ours.body)) if ours else set()
+    # Imports and definitions that answers may need; not another value of the course's own names.
+    lines = cell.text.split("\n")
+    kept = []
+    for statement in tree.body:
+        if _bound(statement) - known:
+            decorators = getattr(statement, "decorator_list", [])
+            first = min([statement.lineno, *(one.lineno for one in decorators)])
+            kept += lines[first - 1 : statement.end_lineno]
+    return Cell("code", "\n".join(kept)) if kept else None
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement gives a value, in whatever block of it."""
+    names = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def _joined(given: list[Given], cells: list[Cell], role: Any) -> Found:
+    """Put the parts of answers together that were split."""
+    joined = Found([], [], [])
+    names = set().union(*(one.names for one in given))
+    # Which answer the last cell is part of; None where the next can't be a part of it.
+    last: tuple[int | None, str] | None = None
+    for place, cell in enumerate(cells):
+        where, _ = role(cell)
+        # An empty cell between two parts is none.
+        if where is None and not cell.text.strip():
+            continue
+        mine = (where, cell.text) if where is None or given[where].answer else None
+        if mine and last and joined.split[-1] < PARTS:
+            owners = {where, last[0]} - {None}
+            known = len(owners) == 1 or (not owners and defined(last[1]) & names)
+            code = cell.kind == "code" or where is not None
+            whole = _whole(last[1], cell.text) if known and code else None
+            if whole is not None:
+                before = joined.cells[-1]
+                marked = before if before.part or not cell.part else cell
+                joined.cells[-1] = Cell(before.kind, whole, marked.id, marked.part)
+                joined.split[-1] += 1
+                last = (next(iter(owners), None), whole)
+                continue
+        joined.cells.append(cell)
+        joined.places.append(place)
+        joined.split.append(1)
+        # An untouched stub and a text go on with nothing.
+        goes_on = mine and (where is not None or cell.kind == "code")
+        last = mine if goes_on else None
+    return joined
+
+
+def _whole(first: str, second: str) -> str | None:
+    """Return two parts of one cell together, or None if they are two cells."""
+    indented = second.lstrip("\n")[:1] in (" ", "\t")
+    if parses(first) and (not indented or parses(second)):
+        return None
+    for between in ("\n", ""):
+        # In the middle of a line only where neither part is anything by itself.
+        if between or not indented:
+            whole = first.rstrip("\n") + between + second.lstrip("\n")
+            if parses(whole):
+                return whole
+    if indented and not parses(first) and not parses(second):
+        return first.rstrip("\n") + "\n" + second.lstrip("\n")
+    return None
+
+
+def parses(text: str) -> bool:
+    """Return whether a cell is Python, apart from IPython's own lines."""
+    return tree_of(text) is not None
+
+
+def tree_of(text: str) -> ast.Module | None:
+    """Return the syntax tree of a cell, or None if it has none."""
+    if len(text) > PARSED:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", text))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+def _choose(place: int, one: Given, found: Found) -> None:
+    """Say which cell holds an answer.
+
+    Of several copies the last that was changed counts: it is what the student's own Python had.
+    """
+    copies = [i for i, role in enumerate(found.role) if role == place]
+    for how in ("part", "id"):
+        written = [
+            i for i in copies if found.how[i] == how and not one.unanswered(found.cells[i].text)
+        ]
+        if written:
+            found.answers[place] = written[-1]
+            return
+    named = [i for i in range(len(found.cells)) if _defines(one, found, i, strict=bool(copies))]
+    if named:
+        found.answers[place] = named[-1]
+        found.how[named[-1]] = "name"
+        found.role[named[-1]] = place
+    elif copies:
+        found.answers[place] = copies[-1]
+
+
+def _defines(one: Given, found: Found, index: int, *, strict: bool) -> bool:
+    """Return whether a cell that is no answer by its marks defines what one should."""
+    cell = found.cells[index]
+    if found.role[index] is not None or not defined(cell.text) & one.names:
+        return False
+    # Text may quote code; it is an answer if it is nothing but code.
+    return cell.kind == "code" or (not strict and parses(cell.text))
+
+
+def _own_cells(
+    given: list[Given], found: Found
+) -> tuple[dict[int, list[tuple[Cell, int]]], list[str]]:
+    """Return the student's own cells by the place before which they stand, and foreign ids.
+
+    They follow the cell that they followed; a copy of an answer comes before the one that counts.
+    """
+    anchors: dict[int, int] = {}
+    for index, place in enumerate(found.role):
+        if place is None or place in anchors.values():
+            continue
+        if found.answers.get(place, index) == index:
+            anchors[index] = place
+    following: list[int | None] = [None] * len(found.cells)
+    after = None
+    for index in reversed(range(len(found.cells))):
+        following[index] = after
+        after = anchors.get(index, after)
+
+    slots: dict[int, list[tuple[Cell, int]]] = {}
+    foreign = []
+    taken = {place: {plain(found.cells[at].text)} for place, at in found.answers.items()}
+    previous = None
+    for index, cell in enumerate(found.cells):
+        if index in anchors:
+            previous = anchors[index]
+            continue
+        place, slot = found.role[index], _slot(given, previous, following[index])
+        if place is not None:
+            text = plain(cell.text)
+            # Nothing of a student's is in a copy of a stub, or of what counts.
+            if not given[place].answer or given[place].unanswered(text) or text in taken[place]:
+                continue
+            taken[place].add(text)
+            slot = min(slot, place)
+            cell = Cell(given[place].cell.cell_type, cell.text)
+        elif cell.part:
+            foreign.append(cell.part)
+        slots.setdefault(slot, []).append((cell, found.places[index]))
+    return slots, foreign
+
+
+def _slot(given: list[Given], previous: int | None, following: int | None) -> int:
+    """Return the instructor's cell before which a cell belongs that stood between two of them."""
+    if previous is None:
+        return len(given) if following is None else following
+    # An answer that is moved up takes with it what stood before it and may define what it needs.
+    if following is not None and following <= previous and given[following].answer:
+        return following
+    return previous + 1
+
+
+def _own_cell(cell: Cell, name: str) -> NotebookNode:
+    """Return a cell of the student's, without anything that could mean something to nbgrader."""
+    kind = "code" if cell.kind == "code" else "markdown"
+    node = _node(kind, cell.text, NotebookNode(), cell.attachments)
+    node["id"] = name
+    return node
+
+
+def _graded_cell(one: Given, written: Cell | None) -> NotebookNode:
+    """Return a cell of the instructor's, with an answer in it if there is one."""
+    metadata = copy.deepcopy(one.released.metadata)
+    source = one.released.source if one.answer else one.cell.source
+    part = one.cell.metadata.get("nbgrader")
+    if part is not None:
+        handed = metadata.get("nbgrader", {})
+        marks = {key: value for key, value in part.items() if key not in ("checksum", "cell_type")}
+        metadata["nbgrader"] = NotebookNode({**handed, **copy.deepcopy(marks)})
+        if source != one.released.source or any(handed.get(key) != marks[key] for key in marks):
+            # Students saw it without its hidden tests, or with other points.
+            _sign(metadata["nbgrader"], one.cell.cell_type, source)
+    if written is not None:
+        return _node(one.cell.cell_type, written.text, metadata, written.attachments)
+    return _node(one.cell.cell_type, source, metadata, one.cell.get("attachments", {}))
+
+
+def _sign(part: NotebookNode, kind: str, source: str) -> None:
+    """Write down the checksum by which nbgrader knows a text that nobody changed."""
+    from nbgrader.utils import compute_checksum
+
+    part["cell_type"] = kind
+    part["checksum"] = compute_checksum(_node(kind, source, NotebookNode(nbgrader=part), {}))
+
+
+def _node(kind: str, text: str, metadata: NotebookNode, attachments: Any) -> NotebookNode:
+    cell = NotebookNode(id="", cell_type=kind, metadata=metadata, source=text)
+    if kind == "code":
+        cell["outputs"], cell["execution_count"] = [], None
+    elif attachments:
+        cell["attachments"] = copy.deepcopy(attachments)
+    return cell
+
+
+def _notes(given: list[Given], found: Found, foreign: list[str]) -> list[str]:
+    """Return what was repaired, in a sentence for each kind or each answer."""
+    notes = []
+    changed, deleted, order = [], [], []
+    for place, one in enumerate(given):
+        copies = [i for i, role in enumerate(found.role) if role == place]
+        if one.answer:
+            notes += _answer_notes(place, one, found, copies)
+        elif one.part and not copies:
+            deleted.append(one.part)
+        elif one.part and any(plain(found.cells[i].text) not in one.texts for i in copies):
+            changed.append(one.part)
+        if one.part and copies:
+            order.append(found.answers.get(place, copies[0]))
+    if changed:
+        notes.append(f"locked cells were changed, and are the course's again: {_listed(changed)}")
+    if deleted:
+        notes.append(f"locked cells were deleted, and are there again: {_listed(deleted)}")
+    if any(first > second for first, second in pairwise(order)):
+        notes.append("cells were in another order, and are in the course's again")
+    if foreign:
+        notes.append(
+            "cells of other notebooks were copied into this one, and are ordinary cells: "
+            f"{_listed(dict.fromkeys(foreign))}"
+        )
+    return notes
+
+
+def _answer_notes(place: int, one: Given, found: Found, copies: list[int]) -> list[str]:
+    """Return what was repaired of one answer."""
+    at = found.answers.get(place)
+    if at is None:
+        return [f"`{one.part}`: no cell holds an answer, and it counts as blank"]
+    notes = []
+    if found.split[at] > 1:
+        notes.append(f"its cell was in {found.split[at]} parts, which were put together in order")
+    cell, how = found.cells[at], found.how[at]
+    if how == "name":
+        notes.append("the answer was found in a cell that had no marks of the course")
+    elif how == "id" and not one.unanswered(cell.text):
+        notes.append("its cell had lost its marks and was found by its id")
+    written = {
+        plain(found.cells[i].text) for i in copies if not one.unanswered(found.cells[i].text)
+    }
+    if len(written) > 1:
+        notes.append(
+            f"there were {len(written)} different cells for it; the last one that was changed "
+            "counts, and the others run before it"
+        )
+    if cell.kind != one.cell.cell_type:
+        notes.append(f"its cell was of the kind {cell.kind}, and is {one.cell.cell_type} again")
+    return [f"`{one.part}`: {note}" for note in notes]
+
+
+def _listed(parts: Iterable[str]) -> str:
+    shown = [f"`{_shown(part)}`" for part in parts]
+    more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
+    return ", ".join(shown[:NAMED]) + more
