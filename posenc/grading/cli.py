@@ -18,6 +18,8 @@ CLASS_MODULES = {
     "nbconvert",
     "nbformat",
     "nbgrader",
+    "sqlalchemy",
+    "tqdm",
     "traitlets",
     "yaml",
 }
@@ -36,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 done, 1 not done or in the way of grading, 2 not understood, 130 stopped by
-        the user.
+        Exit status: 0 done, 1 not done, in the way of grading or to be looked at, 2 not understood,
+        130 stopped by the user.
     """
     options = _parser().parse_args(arguments)
     if hasattr(sys.stdout, "reconfigure"):
@@ -63,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="posenc",
         description="For students: check and reset work on your own notebook. "
-        "For those who run the course: exercises and demo.",
+        "For those who run the course: exercises, grade and demo.",
     )
     parser.add_argument("--version", action="version", version=f"posenc {posenc.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -126,6 +128,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     exercises.set_defaults(run=_exercises)
 
+    grade = commands.add_parser(
+        "grade",
+        help="grade what students handed in",
+        description="Grade what students handed in for an assignment, several side by side, and "
+        "write it into nbgrader's gradebook. What was graded before is left alone, so after Ctrl-C "
+        "the same command goes on. Exit status 1 if somebody has to look at a submission.",
+    )
+    grade.add_argument("assignment", metavar="ASSIGNMENT", help="such as 02-sinusoidal")
+    grade.add_argument("--student", default="*", metavar="STUDENT", help="default: all")
+    grade.add_argument(
+        "--jobs",
+        type=_count,
+        metavar="N",
+        help="how many submissions at a time (default: as many as there are processors)",
+    )
+    grade.add_argument(
+        "--force", action="store_true", help="grade again what was graded before, too"
+    )
+    grade.add_argument(
+        "--demo-seed",
+        action="store_true",
+        help="grade without the course's secret seed, with the practice cases that students can "
+        "see; the export marks such grades",
+    )
+    grade.add_argument("-v", "--verbose", action="store_true", help="show every note of repairs")
+    grade.set_defaults(run=_grade)
+
     demo = commands.add_parser(
         "demo",
         help="grade a sample class of five",
@@ -144,6 +173,12 @@ def _parser() -> argparse.ArgumentParser:
 def _seconds(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected whole seconds, at least 1, got {text!r}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number, at least 1, got {text!r}")
     return int(text)
 
 
@@ -204,6 +239,29 @@ def _exercises(options: argparse.Namespace) -> int:
     return 0
 
 
+def _grade(options: argparse.Namespace) -> int:
+    root = assignments.find_root()
+    from posenc.grading import grade_command
+
+    try:
+        done = grade_command.grade(
+            root,
+            options.assignment,
+            student=options.student,
+            jobs=options.jobs,
+            force=options.force,
+            practice=options.demo_seed,
+            verbose=options.verbose,
+            say=_say,
+            warn=_warn,
+        )
+    except ValueError as error:
+        return _fail(str(error), status=2)
+    except grade_command.Stopped as error:
+        return _fail(str(error), status=130)
+    return 0 if done else 1
+
+
 def _demo(options: argparse.Namespace) -> int:
     from posenc.grading import demo
 
@@ -215,6 +273,10 @@ def _demo(options: argparse.Namespace) -> int:
 
 def _say(line: str) -> None:
     print(line, flush=True)
+
+
+def _warn(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _fail(message: str, *, status: int = 1) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import TracebackType
 from typing import Any
 
@@ -9,6 +10,7 @@ import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
+from sqlalchemy.exc import SAWarning
 
 from posenc.grading.assignments import CourseError
 from posenc.grading.results import BLANK, FAULT, GRADED
@@ -90,7 +92,10 @@ class Recorder:
             except MissingEntry:
                 raise CourseError(f"the gradebook knows no student {student!r}") from None
         facts = {"timestamp": timestamp} if timestamp else {}
-        return self._gradebook.update_or_create_submission(self._name, student, **facts)
+        with warnings.catch_warnings():
+            # Of nbgrader's own, and about nothing that is lost.
+            warnings.simplefilter("ignore", SAWarning)
+            return self._gradebook.update_or_create_submission(self._name, student, **facts)
 
     def _grade(self, found: Any, judged: Judged) -> None:
         cells = nbformat.reads(judged.notebook, as_version=4).cells
