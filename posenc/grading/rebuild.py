@@ -454,8 +454,9 @@ def _graded_cell(one: Given, written: Cell | None) -> NotebookNode:
         handed = metadata.get("nbgrader", {})
         marks = {key: value for key, value in part.items() if key not in ("checksum", "cell_type")}
         metadata["nbgrader"] = NotebookNode({**handed, **copy.deepcopy(marks)})
-        if source != one.released.source or any(handed.get(key) != marks[key] for key in marks):
-            # Students saw it without its hidden tests, or with other points.
+        same = all(handed.get(key) == marks[key] for key in marks)
+        if source != one.released.source or not same or "checksum" not in handed:
+            # Students saw it without its hidden tests, or with other points, or not at all.
             _sign(metadata["nbgrader"], one.cell.cell_type, source)
     if written is not None:
         return _node(one.cell.cell_type, written.text, metadata, written.attachments)
