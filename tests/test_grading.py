@@ -590,3 +590,17 @@ for name in ("fork", "getuid", "setsid", "killpg"):
         )
         assert done.returncode == 0, done.stderr
         assert "too slow" in done.stdout
+
+
+@pytest.mark.parametrize("seed", ["a", "b", "c"])
+def test_to_count_calls_earns_nothing(seed):
+    right = len(EXERCISES["accepts"].criteria[0].visible())
+    calls = []
+
+    def accepts(candidate):
+        calls.append(candidate)
+        return len(calls) <= right
+
+    assert check(accepts).points == 4
+    calls.clear()
+    assert check(accepts, seed=seed).points == 0

@@ -55,20 +55,35 @@ def judge(
     exercise: Exercise, function: Callable, *, seed: str | int | None = None, guard: Guard
 ) -> list[Result]:
     """Judge a function on the visible cases, or on those drawn from a seed."""
+    drawn = draw_cases(exercise, seed)
+    runs = [(at, number) for at, cases in enumerate(drawn) for number in range(len(cases))]
+    if seed is not None:
+        # A function that counts its calls must not know which comes next.
+        _generator(exercise, f"{seed}/order").shuffle(runs)
     with random_state_kept():
-        return [
-            _judge_criterion(exercise, criterion, function, cases, guard)
-            for criterion, cases in zip(exercise.criteria, draw_cases(exercise, seed), strict=True)
-        ]
+        found = {
+            (at, number): _run_case(
+                exercise, exercise.criteria[at], function, drawn[at][number], guard
+            )
+            for at, number in runs
+        }
+    return [
+        _result(criterion, cases, [found[at, number] for number in range(len(cases))])
+        for at, (criterion, cases) in enumerate(zip(exercise.criteria, drawn, strict=True))
+    ]
 
 
 def draw_cases(exercise: Exercise, seed: str | int | None) -> list[Sequence[Case]]:
     """Return the cases of each criterion: the visible ones, or those that a seed draws."""
     if seed is None:
         return [criterion.visible() for criterion in exercise.criteria]
-    digest = hashlib.sha256(f"{seed}/{exercise.name}".encode()).digest()
-    rng = np.random.default_rng(int.from_bytes(digest, "big"))
+    rng = _generator(exercise, seed)
     return [criterion.drawn(rng) for criterion in exercise.criteria]
+
+
+def _generator(exercise: Exercise, seed: str | int) -> np.random.Generator:
+    digest = hashlib.sha256(f"{seed}/{exercise.name}".encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
 def earned(results: Sequence[Result]) -> float:
@@ -137,30 +152,44 @@ def _wrong_results(name: str, seed: str | int | None) -> dict[str, list[Result]]
     }
 
 
-def _judge_criterion(
-    exercise: Exercise,
-    criterion: Criterion,
-    function: Callable,
-    cases: Sequence[Case],
-    guard: Guard,
-) -> Result:
-    """Run every case, so that functions can be compared call by call; keep the first failure."""
+@dataclass(frozen=True)
+class _Run:
+    """What one case showed."""
+
+    observations: tuple[Observation, ...]
+    failure: Failure | None = None
+    fault: CallFault | None = None
+
+
+def _run_case(
+    exercise: Exercise, criterion: Criterion, function: Callable, case: Case, guard: Guard
+) -> _Run:
+    """Run one case, and write its calls down."""
     observations: list[Observation] = []
-    wrong: list[tuple[Failure, Case, CallFault | None]] = []
-    for each in cases:
-        candidate = _Candidate(exercise, function, guard, observations)
-        try:
-            _CHECKS[criterion.kind](exercise, criterion, candidate, each)
-        except Failure as failure:
-            wrong.append((failure, each, None))
-        except CallFault as fault:
-            wrong.append((_fault_failure(fault), each, fault))
-    failure, failing_case, fault = wrong[0] if wrong else (None, None, None)
-    if failure and criterion.kind == "share":
-        labels = listed([each.label for _, each, _ in wrong])
-        failure = Failure(*failure.lines, f"{len(wrong)} of {len(cases)} are not right: {labels}")
+    candidate = _Candidate(exercise, function, guard, observations)
+    failure = fault = None
+    try:
+        _CHECKS[criterion.kind](exercise, criterion, candidate, case)
+    except Failure as found:
+        failure = found
+    except CallFault as found:
+        failure, fault = _fault_failure(found), found
+    return _Run(tuple(observations), failure, fault)
+
+
+def _result(criterion: Criterion, cases: Sequence[Case], runs: Sequence[_Run]) -> Result:
+    """Return every case's calls, so that functions can be compared, and the first failure."""
+    wrong = [(run, case) for run, case in zip(runs, cases, strict=True) if run.failure]
+    observations = tuple(observation for run in runs for observation in run.observations)
     right = len(cases) - len(wrong)
-    return Result(criterion, failure, failing_case, fault, tuple(observations), right, len(cases))
+    if not wrong:
+        return Result(criterion, None, None, None, observations, right, len(cases))
+    first, failing_case = wrong[0]
+    failure = first.failure
+    if criterion.kind == "share":
+        labels = listed([case.label for _, case in wrong])
+        failure = Failure(*failure.lines, f"{len(wrong)} of {len(cases)} are not right: {labels}")
+    return Result(criterion, failure, failing_case, first.fault, observations, right, len(cases))
 
 
 class _Candidate:
