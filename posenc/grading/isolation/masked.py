@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import posenc
 from posenc import exercises
@@ -24,30 +23,29 @@ def grade(*_args, **_kwargs):
 '''
 
 
-def write(folder: Path, assignment: str) -> None:
-    """Write the package into a folder.
+def package(assignment: str) -> dict[str, str]:
+    """Return the package's files and their texts.
 
     Parameters
     ----------
-    folder : Path
-        A new folder; the package is the folder ``posenc`` in it.
     assignment : str
         Whose functions, and those of later ones, only say that they are what is to be written.
+
+    Returns
+    -------
+    dict of str to str
+        By path, below a folder that is on the path of imports.
     """
-    package = folder / "posenc"
-    (package / "grading" / "isolation").mkdir(parents=True)
-    for name in OPEN:
-        _copy(PACKAGE / name, package / name)
+    files = {name: (PACKAGE / name).read_text(encoding="utf-8") for name in OPEN}
     for name in RUNNING:
-        _copy(PACKAGE / "grading" / name, package / "grading" / name)
-    (package / "grading" / "__init__.py").write_text(CHECKS, encoding="utf-8")
+        files[f"grading/{name}"] = (PACKAGE / "grading" / name).read_text(encoding="utf-8")
+    files["grading/__init__.py"] = CHECKS
     chapter = exercises.ASSIGNMENTS[assignment].chapter
     for number, modules in CHAPTER_MODULES.items():
         for module in modules:
-            path = PACKAGE / f"{module}.py"
-            text = path.read_text(encoding="utf-8")
-            text = masked(text, module, chapter, later=number >= chapter)
-            (package / path.name).write_text(text, encoding="utf-8")
+            text = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+            files[f"{module}.py"] = masked(text, module, chapter, later=number >= chapter)
+    return {f"posenc/{name}": text for name, text in files.items()}
 
 
 def masked(text: str, module: str, chapter: int, *, later: bool) -> str:
@@ -95,10 +93,6 @@ def masked(text: str, module: str, chapter: int, *, later: bool) -> str:
     # The import from __future__ stays first.
     body.sort(key=lambda node: getattr(node, "module", "") != "__future__")
     return ast.unparse(ast.fix_missing_locations(ast.Module(body, [])))
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.write_bytes(source.read_bytes())
 
 
 def _names_bound(node: ast.stmt) -> set[str]:

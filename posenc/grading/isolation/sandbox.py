@@ -6,20 +6,27 @@ import json
 import os
 import secrets
 import shutil
+import site
 import socket
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from posenc.grading.isolation import inside, masked
+import posenc
+from posenc.grading.isolation import masked
 from posenc.grading.isolation.wire import Channel, Gone, Late
 
 READY_SECONDS = 120
+# Until a copy has to have taken a message.
+PATIENCE = 10.0
+HOME = "/student"
+COURSE = "/course"
 # Per process; the kernel ends one that takes more memory or time, or writes longer files.
-LIMITS = {"AS": 4 << 30, "CPU": 300, "FSIZE": 48 << 20, "NOFILE": 256, "CORE": 0}
+LIMITS = {"AS": 2 << 30, "CPU": 300, "FSIZE": 48 << 20, "NOFILE": 256, "CORE": 0}
 PROCESSES = 64
 # What notebooks import; where they are installed is readable inside.
 LIBRARIES = ("numpy", "matplotlib", "IPython")
@@ -39,20 +46,28 @@ class Sandbox:
         Whose answers must not be found in it.
     isolated : bool, optional
         Whether it is shut in; if not given, wherever bubblewrap is installed.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not start, with one sentence.
     """
 
     def __init__(self, assignment: str, *, isolated: bool | None = None) -> None:
+        if not hasattr(os, "fork"):
+            raise RuntimeError("grading needs Linux or macOS; on Windows, run it in WSL")
         self.isolated = can_isolate() if isolated is None else isolated
-        self._folder = tempfile.TemporaryDirectory(prefix="posenc-")
-        library = Path(self._folder.name)
-        library.chmod(0o755)
-        masked.write(library, assignment)
+        self._library = masked.package(assignment)
+        self._start()
+
+    def _start(self) -> None:
         ours, theirs = socket.socketpair()
         settings = {
             "namespaces": self.isolated,
             "user": None,
             "limits": dict(LIMITS),
-            "folder": inside.HOME if self.isolated else self._folder.name,
+            "home": HOME,
+            "library": None,
         }
         if os.geteuid() == 0 and self.isolated:
             # Nobody else's, so that the limit on processes counts these alone.
@@ -60,14 +75,19 @@ class Sandbox:
             settings["limits"]["NPROC"] = PROCESSES
         else:
             settings["limits"]["NPROC"] = _processes() + PROCESSES
-        words = [sys.executable, "-s", "-m", inside.__name__]
-        words += [str(theirs.fileno()), json.dumps(settings)]
+        files: list[int] = [theirs.fileno()]
+        if self.isolated:
+            start = _shut_in(self._library, files)
+        else:
+            # It removes the folder itself, so that none is left where this process is killed.
+            start, settings["library"] = [], _written(self._library)
+        home = settings["library"] or HOME
         environment = {
             "PATH": "/usr/bin:/bin",
-            "HOME": settings["folder"],
-            "IPYTHONDIR": f"{settings['folder']}/.ipython",
-            "MPLCONFIGDIR": f"{settings['folder']}/.matplotlib",
-            "PYTHONPATH": "/course" if self.isolated else str(library),
+            "HOME": home,
+            "IPYTHONDIR": f"{home}/.ipython",
+            "MPLCONFIGDIR": f"{home}/.matplotlib",
+            "PYTHONPATH": settings["library"] or COURSE,
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
             "MPLBACKEND": "Agg",
@@ -75,45 +95,65 @@ class Sandbox:
             "OMP_NUM_THREADS": "1",
             "LANG": "C.UTF-8",
         }
-        if self.isolated:
-            words = _shut_in(library, environment) + words
+        words = [sys.executable, "-s", "-P", "-m", "posenc.grading.isolation.inside"]
+        words += [str(theirs.fileno()), json.dumps(settings)]
         self._process = subprocess.Popen(
-            words,
+            start + words,
             env=environment,
-            pass_fds=[theirs.fileno()],
+            pass_fds=files,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd="/",
         )
         theirs.close()
-        self._control = Channel(ours)
+        for file in files[1:]:
+            os.close(file)
+        self._control = Channel(ours, patience=PATIENCE)
         try:
             self._control.receive(seconds=READY_SECONDS)
         except (Gone, Late):
-            said = self.close()
-            raise RuntimeError(f"the process for student code did not start: {said}") from None
+            said = (self.close().splitlines() or ["it said nothing"])[-1][:300]
+            why = "the process for student code did not start"
+            if self.isolated and said.startswith("bwrap"):
+                why = (
+                    "bubblewrap can't shut student code in (user namespaces may be forbidden here; "
+                    "as root it needs none)"
+                )
+            raise RuntimeError(f"{why}: {said}") from None
 
     def copy(self) -> tuple[Channel, socket.socket]:
         """Return a channel to a fresh copy, and what ends it when closed."""
+        try:
+            return self._copied()
+        except Gone:
+            # Something ended it, such as the system where memory was short.
+            self.close()
+            self._start()
+            return self._copied()
+
+    def _copied(self) -> tuple[Channel, socket.socket]:
         ours, theirs = socket.socketpair()
         life, other = socket.socketpair()
-        # A side that does not read must not keep the judge from going on.
-        ours.settimeout(30)
         try:
             self._control.send({}, files=[theirs.fileno(), other.fileno()])
+        except BaseException:
+            ours.close()
+            life.close()
+            raise
         finally:
             theirs.close()
             other.close()
-        return Channel(ours), life
+        return Channel(ours, patience=PATIENCE), life
 
     def close(self) -> str:
         """End it, with all copies, and return what it said."""
         self._control.close()
+        # Without the judge it ends by itself, and clears up.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=2.0)
         self._process.kill()
-        said = self._process.communicate()[1].decode(errors="replace").strip()
-        self._folder.cleanup()
-        return said
+        return self._process.communicate()[1].decode(errors="replace").strip()
 
     def __enter__(self) -> Sandbox:
         return self
@@ -136,16 +176,26 @@ def _processes() -> int:
         return 1024
 
 
-def _shut_in(library: Path, environment: dict[str, str]) -> list[str]:
-    """Return the words that start bubblewrap: an allowlist of what can be read, and no network."""
-    words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
+def _written(library: dict[str, str]) -> str:
+    """Write the package into a new folder."""
+    folder = tempfile.mkdtemp(prefix="posenc-")
+    for name, text in library.items():
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def _shut_in(library: dict[str, str], files: list[int]) -> list[str]:
+    """Return the words that start bubblewrap: an allowlist of what can be read, and no network.
+
+    The files of the package are added to ``files``: they are on no disk.
+    """
+    words = ["bwrap", "--unshare-all"]
     if os.geteuid() == 0:
         # Root stays root until a copy becomes another user, which no user namespace knows.
         words = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
-        words += ["--die-with-parent", "--new-session", "--clearenv"]
-    words += ["--cap-add", "ALL"]
-    for name, value in environment.items():
-        words += ["--setenv", name, value]
+    words += ["--die-with-parent", "--new-session", "--cap-add", "ALL"]
     folders = _libraries()
     for above in sorted(
         {parent for folder in (*folders, Path("/etc/x")) for parent in folder.parents}
@@ -155,42 +205,67 @@ def _shut_in(library: Path, environment: dict[str, str]) -> list[str]:
     for name in ("/lib", "/lib64", "/bin", "/sbin"):
         path = Path(name)
         if path.is_symlink():
-            words += ["--symlink", os.readlink(path), name]
+            words += ["--symlink", str(path.readlink()), name]
         elif path.is_dir():
             words += ["--ro-bind", name, name]
     for name in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"):
         words += ["--ro-bind-try", name, name]
-    words += ["--proc", "/proc", "--dev", "/dev", "--dir", "/tmp", "--dir", inside.HOME]
+    words += ["--proc", "/proc", "--dev", "/dev", "--dir", "/tmp", "--dir", HOME]
     for folder in folders:
         words += ["--ro-bind", str(folder), str(folder)]
-    for folder in folders:
-        for installed in _installed(folder):
-            words += ["--tmpfs", str(installed), "--remount-ro", str(installed)]
-    words += ["--ro-bind", str(library), "/course"]
+    bound = [Path("/usr"), *folders]
+    hidden = [root for root in _courses() if _within(root, bound)]
+    for root in hidden:
+        if root in _prefixes():
+            raise RuntimeError(f"{root} is a course and a Python environment; keep them apart")
+        words += ["--tmpfs", str(root)]
+        for folder in _prefixes():
+            words += ["--ro-bind", str(folder), str(folder)] if _within(folder, [root]) else []
+    for place in _installed(bound):
+        words += ["--tmpfs", str(place), "--remount-ro", str(place)]
+    for root in hidden:
+        words += ["--remount-ro", str(root)]
+    for name, text in library.items():
+        file = os.memfd_create(name)
+        os.write(file, text.encode())
+        os.lseek(file, 0, os.SEEK_SET)
+        files.append(file)
+        words += ["--perms", "0444", "--file", str(file), f"{COURSE}/{name}"]
     # The caches of imports; what a submission writes lies in a folder of its own.
-    words += ["--tmpfs", inside.HOME, "--remount-ro", "/dev", "--remount-ro", "/"]
+    words += ["--tmpfs", HOME, "--remount-ro", "/dev", "--remount-ro", "/"]
     words += ["--chdir", "/"]
     return words
 
 
+def _within(path: Path, folders: list[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _prefixes() -> set[Path]:
+    """Return the folders that hold Python and what notebooks import."""
+    folders = {Path(find_spec(name).origin).parents[1] for name in LIBRARIES}
+    return folders | {Path(sys.base_prefix), Path(sys.prefix)}
+
+
 def _libraries() -> list[Path]:
-    """Return the folders that hold Python and what notebooks import, outermost ones only."""
-    folders = [Path(sys.base_prefix), Path(sys.prefix)]
-    folders += [Path(find_spec(name).origin).parents[1] for name in LIBRARIES]
-    folders = [folder for folder in folders if not folder.is_relative_to("/usr")]
-    return [
-        folder
-        for number, folder in enumerate(folders)
-        if not any(
-            folder.is_relative_to(other) and (folder != other or number > at)
-            for at, other in enumerate(folders)
-            if at != number
-        )
-    ]
+    """Return the outermost of them."""
+    folders = {folder for folder in _prefixes() if not folder.is_relative_to("/usr")}
+    return sorted(folder for folder in folders if not _within(folder, [*folders - {folder}]))
 
 
-def _installed(folder: Path) -> list[Path]:
-    """Return where a folder of libraries holds ``posenc`` itself."""
+def _courses() -> list[Path]:
+    """Return folders with solutions that lie around this package, or where this process works."""
+    starts = (Path(posenc.__file__).resolve().parent, Path.cwd())
+    around = {folder for start in starts for folder in (start, *start.parents)}
+    return sorted(folder for folder in around if (folder / "solutions").is_dir())
+
+
+def _installed(bound: list[Path]) -> list[Path]:
+    """Return where the folders that are bound hold ``posenc`` itself."""
     places = {Path(path) for path in (*sys.path, *sysconfig.get_paths().values()) if path}
-    places = {place for place in places if place.is_relative_to(folder)}
+    places |= {Path(path) for path in (*site.getsitepackages(), site.getusersitepackages())}
+    for folder in (*bound, Path("/usr/local")):
+        for pattern in ("lib/python*/site-packages", "lib/python*/dist-packages"):
+            places |= set(folder.glob(pattern))
+    places = {place for place in places if _within(place, bound)}
     return sorted(place / "posenc" for place in places if (place / "posenc").is_dir())

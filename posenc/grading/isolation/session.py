@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
+import ast
+import base64
 import builtins
 import contextlib
-import select
+import importlib
+import resource
+import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from posenc.grading import _limits
 from posenc.grading._guard import Elsewhere
 from posenc.grading._limits import CallFault
-from posenc.grading.isolation.inside import GRACE
-from posenc.grading.isolation.sandbox import Sandbox
-from posenc.grading.isolation.wire import Channel, Gone, Late, Opaque, decode, encode, named
+from posenc.grading.isolation.sandbox import LIBRARIES, PATIENCE, Sandbox
+from posenc.grading.isolation.wire import (
+    FORWARDED,
+    GRACE,
+    Channel,
+    Gone,
+    Late,
+    Opaque,
+    clean,
+    decode,
+    encode,
+    named,
+    readable,
+)
 
 # A process that is not ended by whoever waits for it is ended with the whole session.
 MARGIN = 4.0
+# What calls of the judge's functions may take, of the judge's memory too.
 CALLBACKS = 20_000
-CALLBACK_BYTES = 1 << 27
+CALLBACK_BYTES = 4 << 20
+CALLBACK_MEMORY = 512 << 20
+# How often a graded cell may end the whole session, and how long running its cells again may take.
+LOSSES = 2
+REPLAY_SECONDS = 300.0
+# Of what cells show, all together.
+SHOWN_BYTES = 24 << 20
+PNG = b"\x89PNG\r\n\x1a\n"
+FAULTS = (
+    "crash",
+    "too slow",
+    "out of memory",
+    "calls the reference",
+    "calls what is off limits",
+    "not written yet",
+)
 
 
 @dataclass
@@ -65,118 +100,150 @@ class Session:
 
     def __init__(self, sandbox: Sandbox, files: dict[str, bytes] | None = None) -> None:
         self._sandbox, self._files = sandbox, files or {}
-        self._done: list[tuple[str, float]] = []
-        self.names = Names(self)
+        self._done: list[tuple[dict[str, Any], list[bytes]]] = []
+        self._talk: Channel | None = None
+        self._life: socket.socket | None = None
         self._server: Channel | None = None
+        self._losses, self._replayed, self._room = 0, 0.0, SHOWN_BYTES
+        self.generation = 0
+        self.names = Names(self)
         self._start()
 
     def _start(self) -> None:
+        """Start afresh, and bring it to where it was."""
+        started = monotonic()
         self._talk, self._life = self._sandbox.copy()
-        if self._files:
-            form = [[name, None] for name in self._files]
-            self._fork({"do": "cell", "cell": "", "seconds": 10.0, "files": form}, self._files)
+        for name, data in self._files.items():
+            self._fork({"do": "cell", "cell": "", "seconds": 10.0, "files": [name]}, [data])
+        for request, arrays in self._done:
+            if self._talk is None or self._replayed + monotonic() - started > REPLAY_SECONDS:
+                self._lose()
+                break
+            self._fork(request, arrays)
+        if self._done:
+            self._replayed += monotonic() - started
 
-    def _lost(self) -> None:
-        """Start again where the whole session is gone, and bring it to where it was."""
+    def _lose(self) -> None:
+        """End what is left of it; whoever needs it next starts it again."""
         self.close()
-        self._start()
-        for source, seconds in self._done:
-            self._fork({"do": "cell", "cell": source, "seconds": seconds}, {})
+        self._losses += 1
 
     def cell(self, source: str, seconds: float) -> Ran:
         """Run a cell of the student's."""
-        request = {"do": "cell", "cell": source, "seconds": seconds}
+        given, arrays = self.names.given()
+        request = {"do": "cell", "cell": source, "seconds": seconds, "given": given}
+        request["known"] = self.names.own()
         started = monotonic()
-        reply, figures = self._fork(request, {})
+        self._losses = 0
+        reply, figures = self._fork(request, arrays)
         if "died" in reply:
-            if reply["died"] == "lost":
-                self._lost()
-            return Ran(ended=str(reply["died"]), seconds=monotonic() - started)
+            return Ran(ended=clean(reply["died"], 60), seconds=monotonic() - started)
         try:
-            ran = Ran(
-                str(reply["printed"]),
-                [
-                    {str(kind): str(data) for kind, data in shown.items()}
-                    for shown in reply["shown"]
-                ],
-                figures,
-                tuple(map(str, reply["error"])) if reply["error"] else None,
-                seconds=monotonic() - started,
-            )
+            ran = self._ran(reply, figures, monotonic() - started)
             bound = list(map(str, reply["bound"]))
-        except (KeyError, TypeError, AttributeError):
-            self._lost()
-            return Ran(ended="lost")
-        self._done.append((source, seconds))
+        except (KeyError, TypeError, AttributeError, ValueError):
+            self._lose()
+            return Ran(ended="lost", seconds=monotonic() - started)
+        self._done.append((request, arrays))
         self.names.forget(bound)
         return ran
 
+    def _ran(self, reply: dict[str, Any], figures: list[bytes], seconds: float) -> Ran:
+        """Return what a cell showed; of what the other side says, only what can be shown safely."""
+        error = None
+        if reply["error"]:
+            kind, sentence, line = reply["error"]
+            error = clean(kind, 60), clean(sentence, 500), str(line) if str(line).isdigit() else ""
+            error = error if error[0].isidentifier() else ("Error", *error[1:])
+        shown = [
+            {kind: data for kind, data in map(_safe, parts.items()) if data}
+            for parts in reply["shown"]
+        ]
+        pictures = [data for data in map(bytes, figures) if data.startswith(PNG)]
+        kept: dict[int, list] = {0: [], 1: []}
+        for which, items in enumerate((shown, pictures)):
+            for item in items:
+                size = len(item) if which else sum(map(len, item.values()))
+                if size <= self._room:
+                    self._room -= size
+                    kept[which].append(item)
+        return Ran(clean(reply["printed"], 1 << 16), kept[0], kept[1], error, seconds=seconds)
+
     def _fork(
-        self, request: dict[str, Any], files: dict[str, bytes]
+        self, request: dict[str, Any], arrays: list[bytes]
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Let a fork run a cell, and go on with it, or with the one before it if it died."""
-        channel = self._ask_for_fork(request, list(files.values()))
         try:
-            reply, data, _ = self._answer(channel, request["seconds"] + GRACE + MARGIN)
-        except (Gone, Late):
+            channel = self._ask_for_fork(request, arrays)
+        except Gone:
             return {"died": "lost"}, []
-        if "died" in reply:
-            channel.close()
-        else:
-            self._talk.close()
-            self._talk = channel
-        return reply, data
+        try:
+            reply, data = self._answer(channel, request["seconds"] + GRACE + MARGIN)
+            if "died" not in reply:
+                self._talk.send({})
+                self._talk.close()
+                self._talk, channel = channel, None
+            return reply, data
+        except (Gone, Late):
+            self._lose()
+            return {"died": "lost"}, []
+        finally:
+            if channel:
+                channel.close()
 
     def _ask_for_fork(self, request: dict[str, Any], arrays: list[bytes]) -> Channel:
-        ours, theirs = _pair()
-        try:
-            self._talk.send(request, arrays, files=[theirs.fileno()])
-        except Gone:
-            self._lost()
-            self._talk.send(request, arrays, files=[theirs.fileno()])
-        finally:
-            theirs.close()
-        return Channel(ours)
+        """Return a channel to a new fork; start the session again if it is gone."""
+        for last in (False, True):
+            if self._talk is None and self._replayed <= REPLAY_SECONDS:
+                self._start()
+            if self._talk is None:
+                break
+            ours, theirs = socket.socketpair()
+            try:
+                self._talk.send(request, arrays, files=[theirs.fileno()])
+                return Channel(ours, patience=PATIENCE)
+            except Gone:
+                ours.close()
+                self._lose()
+                if last:
+                    raise
+            finally:
+                theirs.close()
+        raise Gone("it ended again and again")
 
-    def _answer(
-        self, channel: Channel, seconds: float
-    ) -> tuple[dict[str, Any], list[bytes], list[int]]:
+    def _answer(self, channel: Channel, seconds: float) -> tuple[dict[str, Any], list[bytes]]:
         """Return what a fork answers, or how it ended, as the process that waits for it says."""
         until = monotonic() + seconds
-        ready = select.select([channel.socket, self._talk.socket], [], [], seconds)[0]
+        ready = readable([channel.socket, self._talk.socket], seconds)
         if not ready:
             raise Late
         if channel.socket in ready:
             with contextlib.suppress(Gone):
-                return channel.receive(seconds=until - monotonic())
-        return self._talk.receive(seconds=max(until - monotonic(), 1.0))
+                return channel.receive(seconds=until - monotonic())[:2]
+        reply, data, _ = self._talk.receive(seconds=max(until - monotonic(), 1.0))
+        if "died" not in reply:
+            raise Gone("it does not speak as agreed")
+        return reply, data
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[Names]:
         """Keep a fork that answers for the notebook's names, for one graded cell."""
+        self._losses = 0
         try:
             yield self.names
         finally:
             if self._server:
                 with contextlib.suppress(Gone):
                     self._server.send({"do": "end"})
-                self._finish()
-
-    def _finish(self) -> None:
-        """Wait until the process that waits for the fork says that it ended."""
-        self._server.close()
-        self._server = None
-        try:
-            self._talk.receive(seconds=GRACE + MARGIN)
-        except (Gone, Late):
-            self._lost()
+                self._server.close()
+                self._server = None
+                try:
+                    self._talk.receive(seconds=GRACE + MARGIN)
+                except (Gone, Late):
+                    self._lose()
 
     def ask(
-        self,
-        request: dict[str, Any],
-        arrays: list[bytes],
-        functions: list[Callable],
-        seconds: float,
+        self, request: dict[str, Any], arrays: list[bytes], seconds: float
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Ask the fork, and answer its calls of the judge's functions until it does.
 
@@ -185,54 +252,50 @@ class Session:
         CallFault
             If it ends, or does not answer.
         """
-        if self._server is None:
-            self._server = self._ask_for_fork({"do": "serve"}, [])
-            self.names.prepare()
         until, calls = monotonic() + seconds, 0
         try:
+            self._serve()
             self._server.send({**request, "seconds": seconds}, arrays)
             while True:
                 left = until - monotonic() + GRACE + MARGIN
-                reply, data, _ = self._answer(self._server, max(left, 0.0))
+                reply, data = self._answer(self._server, left)
                 if "call" not in reply:
                     break
                 calls += 1
                 if calls > CALLBACKS or monotonic() > until:
                     raise Late
-                self._server.send(*self._called(reply, data, functions))
-        except (Gone, Late):
-            self._server.close()
-            self._server = None
-            self._lost()
+                self._server.send(*self.names.called(reply, data, until - monotonic()))
+        except Late:
+            self._lose()
             raise CallFault("too slow", f"still running after {seconds:.3g} seconds") from None
+        except Gone:
+            self._lose()
+            raise CallFault("crash", "it ended the process that its notebook runs in") from None
         if "died" in reply:
             self._server.close()
             self._server = None
             raise CallFault(*_ended(reply["died"], seconds))
         return reply, data
 
-    def _called(
-        self, request: dict[str, Any], arrays: list[bytes], functions: list[Callable]
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        """Call one of the judge's functions for the other side."""
-        get = self.names.getter(functions)
-        args, kwargs = decode(request["form"], arrays, get)
-        try:
-            function = functions[request["call"]]
-            _must_be_small(args, kwargs)
-            form, data = encode(function(*args, **kwargs), self.names.putter(functions))
-        except Exception as error:
-            kinds = [kind.__name__ for kind in type(error).__mro__]
-            return {"raised": kinds, "text": str(error)[:500]}, []
-        return {"form": form}, data
+    def ready(self) -> None:
+        """Have a fork that answers, or leave it to the next question to say that there is none."""
+        with contextlib.suppress(Gone):
+            self._serve()
+
+    def _serve(self) -> None:
+        if self._server is None:
+            if self._losses >= LOSSES:
+                raise Gone("it ended again and again")
+            self._server = self._ask_for_fork({"do": "serve"}, [])
+            self.generation += 1
+            self.names.prepare()
 
     def close(self) -> None:
         """End it, with everything that it started."""
-        self._talk.close()
-        self._life.close()
-        if self._server:
-            self._server.close()
-            self._server = None
+        for each in (self._talk, self._life, self._server):
+            if each:
+                each.close()
+        self._talk = self._life = self._server = None
 
     def __enter__(self) -> Session:
         return self
@@ -241,31 +304,37 @@ class Session:
         self.close()
 
 
-def _pair() -> tuple[Any, Any]:
-    import socket
+def _safe(part: tuple[str, Any]) -> tuple[str, str]:
+    """Return a part of a display, or nothing if it is neither text nor a picture of dots."""
+    kind, data = part
+    if kind == "text/plain":
+        return kind, clean(data, 1 << 16)
+    if kind == "image/png" and base64.b64decode(data, validate=True).startswith(PNG):
+        return kind, data
+    return kind, ""
 
-    ours, theirs = socket.socketpair()
-    ours.settimeout(30)
-    return ours, theirs
 
-
-def _must_be_small(args: list[Any], kwargs: dict[str, Any]) -> None:
-    """Refuse a call of the judge's functions that would take the judge's memory or time."""
-    rows = whole = 1
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, np.ndarray):
-            rows = max(rows, value.size)
-        elif isinstance(value, list | tuple):
-            rows = max(rows, len(value))
-        elif isinstance(value, int):
-            whole = max(whole, abs(value))
-    if whole > 1_000_000 or rows * whole * 8 > CALLBACK_BYTES:
-        raise MemoryError("a call of this size is not answered while grading")
+@contextlib.contextmanager
+def _bounded(seconds: float) -> Iterator[None]:
+    """Limit what a call of the judge's own functions takes, for its arguments are the student's."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with contextlib.suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + CALLBACK_MEMORY
+        if before[0] == resource.RLIM_INFINITY or most < before[0]:
+            resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        with _limits.deadline(max(seconds, 0.01)):
+            yield
+    except _limits.TooSlow:
+        raise Late from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _ended(how: str, seconds: float) -> tuple[str, str]:
     """Return the fault and the sentence for a process that ended while it ran a function."""
-    how = str(how)
+    how = clean(how, 60)
     if how == "too slow":
         return (
             "too slow",
@@ -279,25 +348,53 @@ def _ended(how: str, seconds: float) -> tuple[str, str]:
 
 
 class Names(dict):
-    """What a graded cell sees: its own names first, then the student's, live.
+    """What a graded cell sees: its own names first, then Python's, then the student's, live.
 
     Parameters
     ----------
     session : Session
         Where the student's names live.
+
+    Attributes
+    ----------
+    asked : set of str
+        Names that the student is asked to give a value although Python has them.
     """
 
     def __init__(self, session: Session) -> None:
         super().__init__(__builtins__=builtins)
+        self.asked: set[str] = set()
         self._session = session
         self._lasting: set[str] = {"__builtins__"}
+        self._given: dict[str, Any] = {}
         self._replaced: list[dict[str, Callable]] = []
+        # Functions of the judge's that the other side may call, by number.
+        self._ours: list[Callable] = []
+        self._numbers: dict[int, int] = {}
 
-    def give(self, functions: dict[str, Any]) -> None:
+    def give(self, values: dict[str, Any]) -> None:
         """Give every graded cell these names, whatever the student calls by them."""
-        for name, value in functions.items():
+        for name, value in values.items():
             dict.__setitem__(self, name, value)
             self._lasting.add(name)
+
+    def give_imports(self, source: str) -> None:
+        """Give every graded cell what a cell of the instructor's imports at its top level.
+
+        What a student puts in the place of a library could otherwise pass every test with it.
+        """
+        with contextlib.suppress(SyntaxError):
+            for node in ast.parse(source).body:
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    found: dict[str, Any] = {}
+                    with contextlib.suppress(Exception):
+                        exec(compile(ast.Module([node], []), "<imports>", "exec"), found)
+                    found.pop("__builtins__", None)
+                    self.give({k: v for k, v in found.items() if k not in self._lasting})
+
+    def own(self) -> list[str]:
+        """Return the names of graded cells, which a student's cell may give another value."""
+        return [name for name in dict.keys(self) if name not in self._lasting]
 
     def forget(self, names: list[str]) -> None:
         """Forget names of graded cells to which the student gave a value after that."""
@@ -305,7 +402,14 @@ class Names(dict):
             if name not in self._lasting:
                 dict.pop(self, name, None)
 
+    def given(self) -> tuple[Any, list[bytes]]:
+        """Return what graded cells gave a value since the last cell of the student's."""
+        values, self._given = self._given, {}
+        return encode(values, _importable) if values else (None, [])
+
     def __missing__(self, name: str) -> Any:
+        if name not in self.asked and hasattr(builtins, name):
+            return getattr(builtins, name)
         return self.remote(name)
 
     def __contains__(self, name: object) -> bool:
@@ -313,14 +417,17 @@ class Names(dict):
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
-        form, arrays, functions = self._encoded(value)
+        form, arrays = self.encoded(value)
+        if _crosses(value):
+            self._given[name] = value
         with contextlib.suppress(CallFault):
-            self._ask({"do": "set", "name": name, "form": form}, arrays, functions)
+            self._ask({"do": "set", "name": name, "form": form}, arrays)
 
     def __delitem__(self, name: str) -> None:
         here = dict.__contains__(self, name)
         if here:
             super().__delitem__(name)
+        self._given.pop(name, None)
         try:
             self._ask({"do": "delete", "name": name})
         except KeyError:
@@ -354,74 +461,98 @@ class Names(dict):
                 self._ask({"do": "restore"})
 
     def _replace(self, functions: dict[str, Callable]) -> None:
-        form, arrays, ours = self._encoded(functions)
-        self._ask({"do": "replace", "form": form}, arrays, ours)
+        form, arrays = self.encoded(functions)
+        self._ask({"do": "replace", "form": form}, arrays)
 
     def prepare(self) -> None:
         """Bring a new fork to where the one was that ended."""
+        self._ours, self._numbers = [], {}
         for functions in list(self._replaced):
             self._replace(functions)
 
-    def _encoded(self, value: Any) -> tuple[Any, list[bytes], list[Callable]]:
-        functions = self._functions()
-        form, arrays = encode(value, self.putter(functions))
-        return form, arrays, functions
+    def _put(self, value: Any) -> dict[str, Any] | None:
+        """Return what stands for an object on the other side."""
+        if isinstance(value, _Remote):
+            return {"mine": value.target()}
+        if isinstance(value, np.random.Generator):
+            return {"generator": value.bit_generator.seed_seq.entropy}
+        known = _importable(value)
+        if known is None and callable(value):
+            number = self._numbers.setdefault(id(value), len(self._ours))
+            if number == len(self._ours):
+                self._ours.append(value)
+            return {"function": [number, str(getattr(value, "__name__", ""))]}
+        return known
 
-    def _functions(self) -> list[Callable]:
-        """Return a list for functions that the other side may call, after those it has."""
-        return [f for functions in self._replaced for f in functions.values()]
-
-    def putter(self, functions: list[Callable]) -> Callable[[Any], dict[str, Any] | None]:
-        """Return what stands for the judge's functions; new ones are added to the list."""
-
-        def put(value: Any) -> dict[str, Any] | None:
-            if isinstance(value, _Remote):
-                return {"mine": value._target}
-            if isinstance(value, np.random.Generator):
-                return {"generator": value.bit_generator.seed_seq.entropy}
-            if callable(value):
-                if value not in functions:
-                    functions.append(value)
-                return {"function": [functions.index(value), getattr(value, "__name__", "")]}
-            return None
-
-        return put
-
-    def getter(
-        self, functions: list[Callable], of: str | None = None, *, opaque: bool = False
-    ) -> Callable[[str, Any], Any]:
+    def _get(self, of: str | None = None, *, opaque: bool = False) -> Callable[[str, Any], Any]:
         """Return what looks up objects of the other side."""
 
         def get(kind: str, content: Any) -> Any:
             if kind == "yours":
-                return functions[content]
+                return self._ours[content]
+            if kind == "module":
+                if opaque or not _known(content):
+                    return named(Opaque, "module")()
+                return importlib.import_module(content)
             number, is_callable, type_name, name = content
             if opaque:
                 return named(Opaque, str(type_name))()
-            base = _RemoteFunction if is_callable else _Remote
-            made = named(base, str(type_name)).__new__
-            value = made(named(base, str(type_name)))
-            value._attach(self, of if of is not None else int(number), str(name))
+            kind = named(_RemoteFunction if is_callable is True else _Remote, str(type_name))
+            value = kind.__new__(kind)
+            value._attach(self, int(number), clean(name, 60), of)
             return value
 
         return get
 
+    def called(
+        self, request: dict[str, Any], arrays: list[bytes], seconds: float
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """Call one of the judge's functions for the other side, and return the message."""
+        args, kwargs = _decoded(request, arrays, self._get())
+        try:
+            function = self._ours[request["call"]]
+            if sum(map(len, arrays)) > CALLBACK_BYTES:
+                raise MemoryError("a call of this size is not answered while grading")
+            with _bounded(seconds):
+                form, data = encode(function(*args, **kwargs), self._put)
+        except (Late, Gone):
+            raise
+        except Exception as error:
+            kinds = [kind.__name__ for kind in type(error).__mro__]
+            return {"raised": kinds, "text": str(error)[:500]}, []
+        return {"form": form}, data
+
     def _ask(
-        self,
-        request: dict[str, Any],
-        arrays: list[bytes] = (),
-        functions: list[Callable] = (),
-        *,
-        of: str | None = None,
-        seconds: float = 5.0,
+        self, request: dict[str, Any], arrays: list[bytes] = (), *, of: str | None = None
     ) -> Any:
-        reply, data = self._session.ask(request, list(arrays), list(functions), seconds)
+        """Ask about a name; raise KeyError if there is none."""
+        try:
+            return self.ask(request, arrays, of=of)
+        except (KeyError, CallFault):
+            raise
+        except Exception as error:
+            raise CallFault("crash", f"{type(error).__name__}: {error}") from error
+
+    def ask(
+        self, request: dict[str, Any], arrays: list[bytes] = (), *, of: str | None = None
+    ) -> Any:
+        """Ask anything; raise what is raised there."""
+        reply, data = self._session.ask(request, list(arrays), 5.0)
         _raise(reply)
-        return decode(reply["form"], data, self.getter(list(functions), of))
+        try:
+            return _decoded(reply, data, self._get(of))
+        except Gone as error:
+            raise CallFault("crash", str(error)) from None
+
+    def encoded(self, value: Any) -> tuple[Any, list[bytes]]:
+        """Return a value as it crosses to the fork that answers."""
+        # A new one would know none of the numbers.
+        self._session.ready()
+        return encode(value, self._put)
 
     def call(
         self,
-        target: str | int,
+        remote: _Remote,
         args: tuple,
         kwargs: dict[str, Any],
         *,
@@ -430,86 +561,164 @@ class Names(dict):
         opaque: bool = False,
     ) -> Any:
         """Call a function of the student's, and change the arguments as it does."""
-        form, arrays, functions = self._encoded([list(args), kwargs])
-        request = {"do": "call", "of": target, "form": form, "off_limits": list(off_limits)}
-        reply, data = self._session.ask(request, arrays, functions, seconds)
+        form, arrays = self.encoded([list(args), kwargs])
+        request = {"do": "call", "of": remote.target(), "form": form}
+        request["off_limits"] = list(off_limits)
+        reply, data = self._session.ask(request, arrays, seconds)
         _raise(reply)
+        count = reply.get("values")
+        if type(count) is not int:
+            raise CallFault("crash", "what it returned can't be read")
         try:
-            count = int(reply["values"])
-            value = decode(reply["form"], data[:count], self.getter(functions, opaque=opaque))
+            value = _decoded(reply, data[:count], self._get(opaque=opaque))
             if "after" in reply:
                 after = decode(reply["after"], data[count:], lambda *_: None)
-                _write_back([list(args), kwargs], after)
-        except (Gone, KeyError, TypeError, ValueError) as error:
+                _changed([list(args), kwargs], after)
+        except Gone as error:
             raise CallFault("crash", f"what it returned can't be read: {error}") from None
         return value
+
+
+def _decoded(message: dict[str, Any], arrays: list[bytes], get: Callable[[str, Any], Any]) -> Any:
+    if "form" not in message:
+        raise Gone("it does not speak as agreed")
+    return decode(message["form"], arrays, get)
+
+
+def _known(module: Any) -> bool:
+    """Return whether both sides have a module, and to import it does nothing else."""
+    top = str(module).partition(".")[0]
+    return top in LIBRARIES or (module in sys.modules and top in sys.stdlib_module_names)
+
+
+def _importable(value: Any) -> dict[str, Any] | None:
+    """Return how the other side imports a value, if both can."""
+    if isinstance(value, ModuleType):
+        return {"module": value.__name__} if _known(value.__name__) else None
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if isinstance(module, str) and isinstance(name, str) and callable(value) and _known(module):
+        found = getattr(sys.modules.get(module), name, None)
+        return {"imported": [module, name]} if found is value else None
+    return None
+
+
+def _crosses(value: Any) -> bool:
+    """Return whether a value can be given to the other side for good."""
+    known = True
+
+    def put(item: Any) -> dict[str, Any] | None:
+        nonlocal known
+        found = _importable(item)
+        known = known and (found is not None or isinstance(item, list | tuple | dict | set))
+        return found
+
+    try:
+        encode(value, put)
+    except MemoryError:
+        return False
+    return known
 
 
 def _raise(reply: dict[str, Any]) -> None:
     """Raise what the other side says was raised there."""
     if "fault" in reply:
-        kind, text = map(str, reply["fault"])
-        raise CallFault(kind, text) from _builtin(reply.get("kinds", []), text)
+        try:
+            kind, text = reply["fault"]
+        except (TypeError, ValueError):
+            kind, text = "crash", ""
+        kind = kind if kind in FAULTS else "crash"
+        text = " ".join(clean(text, 300).split())
+        raise CallFault(kind, text) from _exception(reply.get("kinds"), text)
     if "raised" in reply:
-        raise _builtin(reply["raised"], str(reply.get("text", ""))) or RuntimeError()
+        text = clean(reply.get("text", ""), 500)
+        raise _exception(reply["raised"], text) or RuntimeError(text)
 
 
-def _builtin(kinds: list[Any], text: str) -> Exception | None:
-    """Return an exception of the first of the classes that Python itself has."""
-    for name in kinds if isinstance(kinds, list) else []:
-        kind = getattr(builtins, str(name), None)
+def _exception(kinds: Any, text: str) -> Exception | None:
+    """Return an exception with the class's name that extends one that Python itself has."""
+    if not isinstance(kinds, list) or not kinds or not all(isinstance(k, str) for k in kinds):
+        return None
+    for name in kinds[1:]:
+        kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, Exception):
-            try:
-                return kind(text)
-            except TypeError:
-                return RuntimeError(text)
+            with contextlib.suppress(TypeError):
+                return (kind if name == kinds[0] else named(kind, kinds[0]))(text)
+            return RuntimeError(text)
     return None
 
 
-def _write_back(before: Any, after: Any) -> None:
-    """Change arguments as the other side changed its copies of them."""
+def _changed(before: Any, after: Any) -> Any:
+    """Change a value as the other side changed its copy, and return it or what took its place."""
     if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
-        if before.shape == after.shape and before.dtype == after.dtype and before.flags.writeable:
+        if before.shape != after.shape or before.dtype != after.dtype:
+            return after
+        if before.flags.writeable and before.tobytes() != after.tobytes():
             before[...] = after
-    elif isinstance(before, list | tuple) and isinstance(after, list | tuple):
-        for one, other in zip(before, after, strict=False):
-            _write_back(one, other)
-        if isinstance(before, list):
-            plain = (int, float, str, type(None))
-            if len(before) != len(after) or any(
-                isinstance(new, plain) and new != old
-                for old, new in zip(before, after, strict=False)
-            ):
-                before[:] = after
-    elif isinstance(before, dict) and isinstance(after, dict):
-        for key in before.keys() & after.keys():
-            _write_back(before[key], after[key])
+        return before
+    if isinstance(before, list) and isinstance(after, list):
+        before[:] = _paired(before, after)
+        return before
+    if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        _paired(list(before), list(after))
+        return before
+    if isinstance(before, dict) and isinstance(after, dict):
+        kept = {k: _changed(before[k], v) if k in before else v for k, v in after.items()}
+        before.clear()
+        before.update(kept)
+        return before
+    if isinstance(before, set) and isinstance(after, set):
+        before.clear()
+        before.update(after)
+        return before
+    plain = (bool, int, float, complex, str, type(None))
+    # Of functions and objects nothing comes back.
+    return after if isinstance(before, plain) and isinstance(after, plain) else before
+
+
+def _paired(before: list[Any], after: list[Any]) -> list[Any]:
+    changed = [_changed(one, other) for one, other in zip(before, after, strict=False)]
+    return changed + after[len(changed) :]
 
 
 class _Remote:
     """An object of the student's; what Python asks of it is asked of the original."""
 
-    def _attach(self, names: Names, target: str | int, name: str) -> None:
-        self._names, self._target, self.__name__ = names, target, name
+    def _attach(self, names: Names, number: int, name: str, of: str | None) -> None:
+        self.__dict__.update(
+            _names=names, _number=number, _of=of, _made=names._session.generation, __name__=name
+        )
+
+    def target(self) -> int | str:
+        """Return what the other side looks it up by: where its fork ended, the name alone."""
+        self._names._session.ready()
+        if self._made == self._names._session.generation:
+            return self._number
+        if self._of is None:
+            raise CallFault("crash", "it ended the process that held this object")
+        return self._of
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self._names._ask({"do": "attribute", "of": self._target, "name": name})
+        return self._names.ask({"do": "attribute", "of": self.target(), "name": name})
 
     def _operation(self, name: str, *args: Any) -> Any:
-        form, arrays, functions = self._names._encoded(list(args))
-        request = {"do": "operation", "of": self._target, "name": name, "form": form}
-        return self._names._ask(request, arrays, functions)
+        target = self.target()
+        form, arrays = self._names.encoded(list(args))
+        request = {"do": "operation", "of": target, "name": name, "form": form}
+        return self._names.ask(request, arrays)
 
-    def __len__(self) -> int:
-        return self._operation("len")
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._operation("setattr", name, value)
 
-    def __getitem__(self, key: Any) -> Any:
-        return self._operation("item", key)
+    def __delattr__(self, name: str) -> None:
+        self._operation("delattr", name)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._operation("list"))
+
+    def __bool__(self) -> bool:
+        return bool(self._operation("bool"))
 
     def __str__(self) -> str:
         return str(self._operation("str"))
@@ -520,10 +729,28 @@ class _Remote:
     def __instancecheck__(self, value: Any) -> bool:
         return bool(self._operation("isinstance", value))
 
-    # Never the original's: an object that says it equals everything would pass every test.
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        # Never the original's: an object that says it equals everything would pass every test.
+        return self is other or (
+            isinstance(other, _Remote)
+            and (self._number, self._made) == (other._number, other._made)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._number, self._made))
+
     __array__ = None
+
+
+def _forwarded(name: str) -> Callable[..., Any]:
+    def method(self: _Remote, *args: Any) -> Any:
+        return self._operation(name, *args)
+
+    return method
+
+
+for _name in ("len", "next", *FORWARDED):
+    setattr(_Remote, f"__{_name}__", _forwarded(_name))
 
 
 class _RemoteFunction(_Remote, Elsewhere):
@@ -535,7 +762,7 @@ class _RemoteFunction(_Remote, Elsewhere):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._names.call(self._target, args, kwargs)
+            return self._names.call(self, args, kwargs)
         except CallFault as fault:
             raise fault.__cause__ or RuntimeError(f"{fault.kind}: {fault}") from None
 
@@ -544,9 +771,10 @@ class _RemoteFunction(_Remote, Elsewhere):
     ) -> Any:
         """Call it within limits."""
         return self._names.call(
-            self._target, args, kwargs, seconds=seconds, off_limits=off_limits, opaque=True
+            self, args, kwargs, seconds=seconds, off_limits=off_limits, opaque=True
         )
 
     def called_names(self) -> set[str]:
         """Return the global names that it uses."""
-        return set(self._names._ask({"do": "names", "of": self._target}))
+        names = self._names._ask({"do": "names", "of": self.target()})
+        return {name for name in names if isinstance(name, str)}
