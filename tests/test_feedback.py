@@ -516,7 +516,7 @@ STATE_WORDS = {
     GRADED: "Every task was run",
     BLANK: "with no answer in it",
     MISSING: "No notebook came in under your name",
-    UNGRADABLE: "not even zero",
+    UNGRADABLE: "not the same as zero",
     FAULT: "This is no fault of yours",
 }
 
@@ -534,6 +534,8 @@ def test_every_state_says_what_it_means(state):
     text = words(page(new_notebook(), Result(state), entry))
     assert "No points yet, of 4" in text
     assert "0 of 4" not in text
+    # Nor is there a part without anything in it.
+    assert not soup(page(new_notebook(), Result(state), entry)).select("a")
 
 
 def test_a_fault_costs_nothing_and_keeps_what_was_earned():

@@ -21,7 +21,7 @@ from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Re
 # Bytes of a page, figures apart, that a student's answers, reports and other cells may fill.
 ANSWERS, REPORTS, OTHERS = 18_000, 12_000, 10_000
 # Characters of one piece.
-ANSWER, CELL, OUTPUT, LINE, NOTE = 8_000, 4_000, 2_000, 2_000, 300
+ANSWER, CELL, OUTPUT, LINE, NOTE = 8_000, 4_000, 2_000, 1_200, 300
 NOTES = 10
 # A cell's own tags, so that thousands of empty ones fill a page no more than long ones.
 TAGS = 160
@@ -39,9 +39,9 @@ STATES = {
     ),
     UNGRADABLE: (
         "Could not be graded",
-        "What came in could not be read as this assignment's notebook, so no points were counted: "
-        "not even zero. A person will look at it. The note below says what is wrong; if you have a "
-        "notebook that opens, offer it to your instructor.",
+        "What came in could not be read as this assignment's notebook, so no points were counted, "
+        "which is not the same as zero. A person will look at it. The note below says what is "
+        "wrong; if you have a notebook that opens, offer it to your instructor.",
     ),
     FAULT: (
         "Not fully graded: the grader failed",
@@ -51,7 +51,13 @@ STATES = {
     ),
 }
 # Where the page says more than the report's own word.
-TASK_STATES = {"fault": "the grader failed", "wrong": "not right yet", "not run yet": "not defined"}
+TASK_STATES = {
+    "fault": "the grader failed",
+    "wrong": "not right yet",
+    "not refused": "does not refuse wrong input",
+    "crash": "stops with an error",
+    "not run yet": "not defined",
+}
 # Ids that the course gives to cells without a part in grading.
 GIVEN = re.compile(r"(markdown|code|raw)-\d+")
 
@@ -209,8 +215,13 @@ class _Part:
     others: list[Any] = field(default_factory=list)
     title: str = ""
     rows: list[_Row] = field(default_factory=list)
-    reports: list[list[Any]] = field(default_factory=list)
+    reports: list[tuple[str, list[Any]]] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
+
+    @property
+    def says_more(self) -> bool:
+        """Whether there is anything to read but points."""
+        return bool(self.answers or self.reports or self.comments or self.others)
 
 
 def page(
@@ -325,7 +336,9 @@ def _filled(parts: list[_Part], tasks: Mapping[str, Task], entry: Entry) -> Iter
         names = [str(cell.metadata.nbgrader.get("grade_id", "")) for cell in part.answers]
         part.rows = [_row(one, tasks.get(one), entry.grades.get(one)) for one in part.graded]
         part.title = ", ".join(row.name for row in part.rows) or ", ".join(map(plain, names))
-        part.reports = [reports[one] for one in part.graded if one in reports]
+        part.reports = [
+            (row.kind, reports[row.grade_id]) for row in part.rows if reports.get(row.grade_id)
+        ]
         part.comments = [
             plain(entry.comments[one])
             for one in dict.fromkeys((*names, *part.graded))
