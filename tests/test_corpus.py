@@ -1,0 +1,99 @@
+"""Submissions that are hard to grade or try to cheat: each ends as it should, and costs no other."""
+
+import json
+import shutil
+
+import corpus
+import corpus_answers
+import corpus_attacks
+import corpus_files
+import nbformat
+import pytest
+
+from posenc.exercises import ASSIGNMENTS
+from posenc.grading.isolation.sandbox import Sandbox
+from posenc.grading.results import STATES
+from posenc.grading.workers import Assigned, Job, judged
+
+KINDS = (corpus_files, corpus_answers, corpus_attacks)
+SEED = "a seed of the corpus"
+# For a cell of the student's; those that never end would take most of the time.
+SECONDS = 3.0
+ENTRIES = {entry.name: entry for entry in corpus.ENTRIES}
+
+
+@pytest.fixture(scope="module")
+def sandboxes():
+    """One for each assignment, started when it is needed, and what its submissions are judged by."""
+    started = {}
+
+    def sandbox(name):
+        if name not in started:
+            released, source = corpus._notebooks(name)
+            given = Assigned(name, {name: source}, {name: released}, {}, SECONDS)
+            started[name] = Sandbox(name), given
+        return started[name]
+
+    yield sandbox
+    for running, _ in started.values():
+        running.close()
+
+
+@pytest.fixture(autouse=True)
+def seeded(monkeypatch):
+    """The cases are not those that students see."""
+    monkeypatch.setenv("POSENC_SEED", SEED)
+
+
+def judge(entry, folder, sandboxes):
+    """Write a submission, and judge it."""
+    # As deep as in a course, so that paths that lead out of it would reach what they aim at.
+    folder = folder / "submitted" / entry.name / entry.assignment
+    folder.mkdir(parents=True)
+    entry.write(folder)
+    sandbox, given = sandboxes(entry.assignment)
+    return judged(Job(entry.name, folder, entry.assignment), given, sandbox)
+
+
+def stopped(notebook):
+    """Return the errors that a graded notebook shows."""
+    cells = json.loads(notebook)["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    return [output["evalue"][:80] for output in outputs if output["output_type"] == "error"]
+
+
+def difference(entry, found):
+    """Return in words how a submission ended otherwise than it must, or nothing."""
+    result = found.result
+    points = {task.grade_id.removeprefix("grade-"): task.points for task in result.tasks}
+    said = [*result.notes, *(line for task in result.tasks for line in task.lines)]
+    if result.state != entry.state:
+        return f"{result.state}, expected {entry.state}: {said}"
+    if points != entry.points:
+        wrong = {name for name in points.keys() | entry.points if points.get(name) != entry.points.get(name)}
+        lines = [task.lines for task in result.tasks if task.grade_id.removeprefix("grade-") in wrong]
+        shown = {name: (points.get(name), entry.points.get(name)) for name in sorted(wrong)}
+        return f"points (found, expected) {shown}: {lines} {result.notes} {stopped(found.notebook)}"
+    if entry.word.casefold() not in " ".join(said).casefold():
+        return f"{entry.word!r} is not said: {said}"
+    return ""
+
+
+def test_every_entry_says_what_it_is_and_how_it_ends():
+    assert len(ENTRIES) == len(corpus.ENTRIES) > 200
+    assert {entry.assignment for entry in corpus.ENTRIES} == set(ASSIGNMENTS)
+    for entry in corpus.ENTRIES:
+        assert entry.state in STATES
+        assert entry.what.endswith(".")
+        assert len(entry.name) < 40
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in corpus.ENTRIES if entry.quick])
+def test_a_sample_ends_as_it_should(name, tmp_path, sandboxes):
+    assert not difference(ENTRIES[name], judge(ENTRIES[name], tmp_path, sandboxes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [entry.name for entry in corpus.ENTRIES if not entry.quick])
+def test_each_ends_as_it_should(name, tmp_path, sandboxes):
+    assert not difference(ENTRIES[name], judge(ENTRIES[name], tmp_path, sandboxes))
