@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corpus import MOST, Notebook, answers, at, cell, cells, code, complete, edited, entry, save
+from corpus import Notebook, answers, at, cell, cells, code, complete, edited, entry, save
 
 HEAD = "def wavelengths(d_model, *, base=10_000.0):\n"
 RIGHT = "    return 2 * np.pi / inverse_frequencies(d_model, base=base)\n"
@@ -41,7 +41,10 @@ for name, lines in {
     "errstate-inside": ["np.seterr(all='raise')"],
     "division-warning": ["np.array([1.0]) / 0"],
     "print-options": ["np.set_printoptions(precision=1)"],
-    "displays": ["from IPython.display import HTML, display", "display(HTML('<script>1</script>'))"],
+    "displays": [
+        "from IPython.display import HTML, display",
+        "display(HTML('<script>1</script>'))",
+    ],
     "magic-inside": ["get_ipython().run_line_magic('timeit', '-n1 -r1 1')"],
     "subprocess": ["import subprocess", "subprocess.run(['echo', 'x'])"],
     "writes-file": ["from pathlib import Path", "Path('own.txt').write_text('x')"],
@@ -137,7 +140,7 @@ for name, source in {
     "warnings-errors": "import warnings\nwarnings.simplefilter('error')",
     "seeds": "import random\nrandom.seed(0)\nnp.random.seed(0)",
     "patched-testing": "np.testing.assert_allclose = lambda *a, **k: 1 / 0",
-    "patched-allclose": "np.allclose = np.array_equal = lambda *a, **k: False",
+    "patched-equal": "np.isclose = np.array_equal = lambda *a, **k: False",
     "del-check": "del check, grade",
     "redefined-check": "check = grade = lambda *a, **k: 1 / 0",
     "redefined-print": "def print(*_, **__):\n    raise RuntimeError\nsum = round = 5",
@@ -184,8 +187,6 @@ for name, source in {
     "repr-endless": "class A:\n    def __repr__(self):\n        while True:\n            pass\nA()",
     "getattr": "class A:\n    def __getattr__(self, name):\n        return self\n"
     "    def __call__(self, *a):\n        return self\nA()",
-    "shell-replaced": "get_ipython().run_cell = None",
-    "shell-transformer": "get_ipython().input_transformers_cleanup.append(lambda lines: ['1/0'])",
     "namespace-cleared": "get_ipython().user_ns['odd name \\ud800'] = 5",
     "multiprocessing": "import multiprocessing\nwith multiprocessing.Pool(2) as pool:\n"
     "    print(pool.map(abs, [-1, 2]))",
@@ -203,7 +204,28 @@ for name, source in {
     cells(f"own-{name}", f"A cell of the student's own: {name}.", source, quick=quick)
 
 cells("own-many-ends", "Three cells in a row that end Python.", *["import os\nos._exit(3)"] * 3)
-cells("own-clears", "A cell that forgets all names, after the answers.", "%reset -f", before=MOST)
+
+EVERYTHING = dict.fromkeys(
+    (
+        "inverse_frequencies",
+        "sinusoidal_encoding",
+        "wavelengths",
+        "add_positions",
+        "impossible_pairs",
+        "accepts",
+    ),
+    0.0,
+)
+for name, source in {
+    "replaced": "get_ipython().run_cell = None",
+    "transformed": "get_ipython().input_transformers_cleanup.append(lambda lines: ['1/0'])",
+}.items():
+    cells(f"own-shell-{name}", "No later cell can run, in any kernel.", source, lost=EVERYTHING)
+
+
+@edited("own-clears", "A last cell that forgets all names.")
+def _(notebook: Notebook) -> None:
+    notebook["cells"].append(code("%reset -f"))
 
 
 @edited("own-everywhere", "A cell of the student's own between any two.")
@@ -272,9 +294,7 @@ for name, (line, word) in {
         quick=name in ("os-exit", "native", "zeros"),
     )
 
-answers(
-    "bad-coroutine", "A coroutine.", {"wavelengths": "async " + HEAD + RIGHT}, lost=NOTHING
-)
+answers("bad-coroutine", "A coroutine.", {"wavelengths": "async " + HEAD + RIGHT}, lost=NOTHING)
 for name, source in {
     "number": "wavelengths = 3",
     "none": "wavelengths = None",
@@ -320,9 +340,7 @@ answers(
 )
 
 
-@edited("all-wrong", "Every answer returns nothing.", lost=dict.fromkeys(
-    ("inverse_frequencies", "sinusoidal_encoding", "wavelengths", "add_positions",
-     "impossible_pairs", "accepts"), 0.0))
+@edited("all-wrong", "Every answer returns nothing.", lost=EVERYTHING)
 def _(notebook: Notebook) -> None:
     for one in notebook["cells"]:
         if one["metadata"].get("nbgrader", {}).get("solution"):
@@ -330,9 +348,7 @@ def _(notebook: Notebook) -> None:
             one["source"] = f"def {name}(*_, **__):\n    pass"
 
 
-@edited("all-crash", "Every answer ends Python.", lost=dict.fromkeys(
-    ("inverse_frequencies", "sinusoidal_encoding", "wavelengths", "add_positions",
-     "impossible_pairs", "accepts"), 0.0))
+@edited("all-crash", "Every answer ends Python.", lost=EVERYTHING)
 def _(notebook: Notebook) -> None:
     for one in notebook["cells"]:
         if one["metadata"].get("nbgrader", {}).get("solution"):

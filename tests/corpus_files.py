@@ -296,7 +296,9 @@ def _(folder: Path) -> None:
         "from helper import turns\n\n\ndef wavelengths(d_model, *, base=10_000.0):\n"
         "    return turns(inverse_frequencies(d_model, base=base))"
     )
-    (folder / "helper.py").write_text("def turns(f):\n    return 2 * 3.141592653589793 / f", "utf-8")
+    (folder / "helper.py").write_text(
+        "def turns(f):\n    return 2 * 3.141592653589793 / f", "utf-8"
+    )
     save(folder, notebook)
 
 
@@ -481,7 +483,9 @@ def _(notebook: Notebook) -> None:
 
 @edited("answers-last", "All answers moved to the end.")
 def _(notebook: Notebook) -> None:
-    notebook["cells"].sort(key=lambda one: bool(one["metadata"].get("nbgrader", {}).get("solution")))
+    notebook["cells"].sort(
+        key=lambda one: bool(one["metadata"].get("nbgrader", {}).get("solution"))
+    )
 
 
 @edited("test-markdown", "A test turned into text.")
@@ -589,4 +593,6 @@ def _(notebook: Notebook) -> None:
 
 # The same by other means than the editor.
 
-cells("pasted-test", "A test pasted without its metadata.", 'grade("wavelengths")', before="accepts")
+cells(
+    "pasted-test", "A test pasted without its metadata.", 'grade("wavelengths")', before="accepts"
+)

@@ -70,8 +70,14 @@ def difference(entry, found):
     if result.state != entry.state:
         return f"{result.state}, expected {entry.state}: {said}"
     if points != entry.points:
-        wrong = {name for name in points.keys() | entry.points if points.get(name) != entry.points.get(name)}
-        lines = [task.lines for task in result.tasks if task.grade_id.removeprefix("grade-") in wrong]
+        wrong = {
+            name
+            for name in points.keys() | entry.points
+            if points.get(name) != entry.points.get(name)
+        }
+        lines = [
+            task.lines for task in result.tasks if task.grade_id.removeprefix("grade-") in wrong
+        ]
         shown = {name: (points.get(name), entry.points.get(name)) for name in sorted(wrong)}
         return f"points (found, expected) {shown}: {lines} {result.notes} {stopped(found.notebook)}"
     if entry.word.casefold() not in " ".join(said).casefold():
