@@ -115,8 +115,8 @@ def damaged(tmp_path_factory):
     [
         f"the file must be called {FILE}: rename it",
         f"the check of `{FIRST}` was deleted: posenc reset FILE {FIRST} --keep-answer puts it back",
-        f"the cell of `{FIRST}` is there more than once, and only the last counts: "
-        f"posenc reset FILE {FIRST} --keep-answer makes the other copies plain cells",
+        f"the cell of `{FIRST}` is there more than once, and only the last that was changed "
+        f"counts: posenc reset FILE {FIRST} --keep-answer makes the other copies plain cells",
         f"the cell, the check and the graded cell of `{SECOND}` lost their nbgrader metadata: "
         f"posenc reset FILE {SECOND} --keep-answer repairs them",
         f"the cell of `{THIRD}` is no longer code: "
@@ -234,10 +234,11 @@ def test_a_function_that_is_not_there_is_explained_by_what_its_cell_did(tmp_path
         FIRST: "its cell did not end and was interrupted after 5 seconds: make it end sooner",
         SECOND: "its cell raises SyntaxError: invalid syntax (line 1)",
         THIRD: "no cell above its graded cell defines it",
-        FOURTH: "its cells are out of order",
     }.items():
         assert said[task] == (0, EXERCISES[task].points, "not defined")
         assert f"      {task}: {why}" in lines
+    # Grading puts it back in its place, as this does.
+    assert said[FOURTH] == (EXERCISES[FOURTH].points, EXERCISES[FOURTH].points, "")
     faults = lines[lines.index("  In the way of grading:") + 1 :]
     assert len(faults) == 3
     assert not any("whole reports" in line for line in lines)

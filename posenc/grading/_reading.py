@@ -85,7 +85,7 @@ class Cell:
     attachments: dict[str, Any] = field(default_factory=dict)
 
 
-def find(folder: Path, name: str) -> Submitted:
+def find(folder: Path, name: str, *, others: frozenset[str] = frozenset()) -> Submitted:
     """Find the notebook of an assignment in the folder of one submission, and read it.
 
     Parameters
@@ -94,6 +94,8 @@ def find(folder: Path, name: str) -> Submitted:
         Where it lies.
     name : str
         The assignment's notebook, without ``.ipynb``.
+    others : frozenset of str, optional
+        Its other notebooks.
 
     Returns
     -------
@@ -103,7 +105,7 @@ def find(folder: Path, name: str) -> Submitted:
     found, kept, total = [], {}, 0
     for path in _files(Path(folder)):
         if path.suffix.lower() == ".ipynb":
-            found.append(path)
+            found += [path] if path.stem not in others else []
         elif path.suffix.lower() not in (".html", ".htm"):
             content = _small(path, min(FILE_BYTES, FILES_BYTES - total))
             if content is not None:
@@ -206,18 +208,9 @@ def _of_assignment(notebook: NotebookNode, name: str, *, named: bool) -> None:
     """Refuse the notebook of another assignment, and any other that is not named as this one."""
     if name not in exercises.ASSIGNMENTS:
         return
-    held: set[str] = set()
-    for cell in cells_of(notebook):
-        held |= {re.sub("^(check|grade)-", "", known) for known in (cell.part, cell.id)}
-        if cell.kind == "code":
-            held |= defined(cell.text)
-    ours = {exercise.name for exercise in exercises.for_assignment(name)}
-    if held & ours:
+    counts = tasks_held(notebook)
+    if counts[name]:
         return
-    counts = {
-        other: len(held & {exercise.name for exercise in exercises.for_assignment(other)})
-        for other in exercises.ASSIGNMENTS
-    }
     other = max(counts, key=lambda other: counts[other])
     if counts[other]:
         raise UnreadableError(
@@ -225,6 +218,30 @@ def _of_assignment(notebook: NotebookNode, name: str, *, named: bool) -> None:
         )
     if not named:
         raise UnreadableError(f"holds no task of {name}; ask the student for {name}.ipynb")
+
+
+def tasks_held(notebook: Any) -> dict[str, int]:
+    """Return of how many tasks a notebook holds something, for each assignment.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        Or any other JSON.
+
+    Returns
+    -------
+    dict of str to int
+        For every assignment of the course.
+    """
+    held: set[str] = set()
+    for cell in cells_of(notebook):
+        held |= {re.sub("^(check|grade)-", "", known) for known in (cell.part, cell.id)}
+        if cell.kind == "code":
+            held |= defined(cell.text)
+    return {
+        name: sum(exercise.name in held for exercise in exercises.for_assignment(name))
+        for name in exercises.ASSIGNMENTS
+    }
 
 
 def read_file(path: Path) -> tuple[NotebookNode, tuple[str, ...]]:

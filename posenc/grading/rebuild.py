@@ -177,6 +177,20 @@ def _ids(given: list[Given]) -> tuple[list[str], Iterator[str]]:
     return ids, (name for n in count(1) if (name := f"own-{n}") not in ids)
 
 
+def where(given: list[Given], submitted: Any) -> dict[str, list[int]]:
+    """Return where the cells are that nbgrader should know: that which counts, then its copies."""
+    found = match(given, submitted)
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(given):
+        copies = [i for i, role in enumerate(found.role) if role == place]
+        if one.part and copies:
+            marked = [i for i in copies if found.how[i] == "part"]
+            counts = found.answers.get(place, (marked or copies)[-1])
+            rest = [found.places[i] for i in copies if i != counts]
+            places[one.part] = [found.places[counts], *rest]
+    return places
+
+
 def plain(text: str) -> str:
     """Return a text without what editors change by themselves."""
     return "\n".join(line.rstrip() for line in text.strip().splitlines())

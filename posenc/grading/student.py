@@ -27,6 +27,7 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 
 from posenc import exercises
 from posenc.exercises import ASSIGNMENTS
+from posenc.grading import _reading, rebuild
 from posenc.grading._check import SEED_VARIABLE
 from posenc.grading._execute import ToTheEnd
 from posenc.grading.assignments import CELL_SECONDS, SETUP, CourseError
@@ -76,6 +77,16 @@ class Handed:
         return {_grade_id(cell): cell for cell in self.cells if _grade_id(cell)}
 
     @cached_property
+    def given(self) -> list[rebuild.Given]:
+        """The cells as those that grading puts answers into."""
+        return rebuild.paired(self, self)
+
+    @cached_property
+    def notebook(self) -> Any:
+        """A notebook of the cells."""
+        return nbformat.v4.new_notebook(cells=self.cells)
+
+    @cached_property
     def tasks(self) -> list[str]:
         """The names of the tasks, in order."""
         return [part.removeprefix("grade-") for part in self.parts if part.startswith("grade-")]
@@ -110,7 +121,9 @@ def read(path: Path) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             notebook = nbformat.read(path, as_version=4)
-        notebook.cells[:]
+        for cell in notebook.cells:
+            # What the file format asks for; nbformat itself does not insist on it.
+            cell.cell_type, cell.metadata.get, cell.source.strip  # noqa: B018
     except Exception as error:
         kind = type(error).__name__
         raise CourseError(
@@ -120,13 +133,23 @@ def read(path: Path) -> Any:
     return notebook
 
 
+def _read_as_graded(path: Path) -> tuple[Any, tuple[str, ...]]:
+    """Return a notebook as :func:`read` does, or as grading can still read it, and what is odd."""
+    try:
+        return read(path), ()
+    except CourseError as error:
+        if not path.is_file():
+            raise
+        try:
+            notebook, notes = _reading.read_file(path)
+        except _reading.UnreadableError:
+            raise error from None
+        return notebook, notes or ("lacks what every notebook has, though grading can read it",)
+
+
 def handed_out(path: Path, notebook: Any) -> Handed:
     """Return the notebook that a student's was made from: by its name, else by what is in it."""
-    counts = {
-        name: sum(_index(notebook.cells, part, cell) is not None for part, cell in parts.items())
-        for name in ASSIGNMENTS
-        for parts in [_parts_if_there(name)]
-    }
+    counts = _reading.tasks_held(notebook)
     best = max(counts, key=lambda name: counts[name])
     if path.stem in ASSIGNMENTS and (counts[path.stem] or not counts[best]):
         return Handed.of(path.stem)
@@ -138,23 +161,14 @@ def handed_out(path: Path, notebook: Any) -> Handed:
     return Handed.of(best)
 
 
-def _parts_if_there(name: str) -> dict[str, Any]:
-    """Return the tasks' cells of an assignment; the first cell is in every notebook."""
-    try:
-        return {part: cell for part, cell in Handed.of(name).parts.items() if part != SETUP}
-    except CourseError:
-        return {}
-
-
 def _marked(cells: list[Any], part: str) -> list[int]:
     """Return where the cells are that nbgrader knows by this grade id."""
     return [index for index, cell in enumerate(cells) if _grade_id(cell) == part]
 
 
-def _index(cells: list[Any], part: str, pristine: Any) -> int | None:
-    """Return where a part is: the last that nbgrader knows, else one that lost its metadata."""
-    marked = _marked(cells, part)
-    return marked[-1] if marked else _unmarked(cells, part, pristine)
+def _index(cells: list[Any], handed: Handed, part: str) -> int | None:
+    """Return where a part is: the cell that grading takes for it."""
+    return next(iter(rebuild.where(handed.given, {"cells": cells}).get(part, [])), None)
 
 
 def _places(cells: list[Any], handed: Handed, task: str) -> list[int]:
@@ -183,22 +197,6 @@ def _put_in_order(cells: list[Any], handed: Handed, task: str) -> list[str]:
         moved.append(_grade_id(cells[late]))
         cells.insert(min(places[places.index(late) :]), cells.pop(late))
     return moved
-
-
-def _unmarked(cells: list[Any], part: str, pristine: Any) -> int | None:
-    """Return where a part is whose nbgrader metadata is gone: by its id, else by its text."""
-    plain = [index for index, cell in enumerate(cells) if not _grade_id(cell)]
-    by_id = [index for index in plain if cells[index].get("id") == part]
-    if by_id:
-        return by_id[0]
-    for index in reversed(plain):
-        cell = cells[index]
-        if cell.cell_type != "code":
-            continue
-        same = cell.source.strip() == pristine.source.strip()
-        if same or (not _locked(pristine) and re.search(rf"^def {part}\(", cell.source, re.M)):
-            return index
-    return None
 
 
 @dataclass
@@ -255,7 +253,7 @@ def check(
     """
     if importlib.util.find_spec("ipykernel") is None:
         raise ModuleNotFoundError("no kernel", name="ipykernel")
-    notebook = read(path)
+    notebook, odd = _read_as_graded(path)
     handed = handed_out(path, notebook)
     saved = f"{datetime.fromtimestamp(path.stat().st_mtime):%Y-%m-%d %H:%M}"
     recorded = notebook.metadata.get("posenc", {}).get("seed")
@@ -267,27 +265,24 @@ def check(
         title += f"; cases drawn from the seed that it records, {seed!r}"
 
     cells = _as_graded(notebook.cells, handed)
-    faults = _faults(path, notebook.cells, handed)
+    faults = [f"the file {note}: save it in JupyterLab before you hand it in" for note in odd]
+    faults += _faults(path, notebook.cells, handed)
     faults += _questions(cells)
     outcomes, stopped = _run(cells, handed, path.resolve().parent, seed, timeout, progress)
     faults += [f"{_cell_name(index, cells[index])} {what}" for index, what in stopped.items()]
-    # Without the first cell in its place these names are not there, and that is said above.
-    has_names = any(_grade_id(cell) == SETUP for cell in cells) and not _moved(cells, handed, SETUP)
     faults += [
         f"where the graded cell of `{task}` runs, `check` or `grade` is not the course's: run the "
         "first cell, and use other names for your own"
         for task, outcome in outcomes.items()
-        if has_names and not outcome.bound
+        if not outcome.bound
     ][:1]
-    blank = _blank(notebook.cells, handed, outcomes)
+    blank = _blank(cells, handed, outcomes)
     failed = {_grade_id(cells[index]): what for index, what in stopped.items()}
     for task, outcome in outcomes.items():
         if task not in blank and outcome.state == "not run yet":
             why = "no cell above its graded cell defines it"
             if task in failed:
                 why = f"its cell {failed[task]}"
-            elif _moved(cells, handed, task):
-                why = "its cells are out of order"
             outcome.state, outcome.lines = "not defined", [f"{task}: {why}"]
     lines = [title, *_table(outcomes, blank, verbose)]
     lines.append(f"  {_sum(outcomes, blank, 'visible' if seed is None else 'graded')}")
@@ -306,15 +301,15 @@ def _faults(path: Path, cells: list[Any], handed: Handed) -> list[str]:
     if path.name != f"{handed.name}.ipynb":
         faults.append(f"the file must be called {handed.name}.ipynb: rename it")
     found: dict[tuple[str, str], list[str]] = {}
-    for part, pristine in handed.parts.items():
+    places = rebuild.where(handed.given, {"cells": cells})
+    for part in handed.parts:
         marked = _marked(cells, part)
         kinds = []
         if not marked:
-            lost = _unmarked(cells, part, pristine) is not None
-            kinds.append("lost" if lost else "deleted")
+            kinds.append("lost" if part in places else "deleted")
         elif len(marked) > 1:
             kinds.append("copied")
-        if marked and cells[marked[-1]].cell_type != "code":
+        if marked and cells[places[part][0]].cell_type != "code":
             kinds.append("retyped")
         for kind in kinds:
             found.setdefault((_task_of(part), kind), []).append(part)
@@ -353,8 +348,8 @@ def _fault(path: Path, task: str, kind: str, parts: list[str]) -> str:
         )
     if kind == "copied":
         return (
-            f"{what} {'are' if many else 'is'} there more than once, and only the last counts: "
-            f"{command} makes the other copies plain cells"
+            f"{what} {'are' if many else 'is'} there more than once, and only the last that was "
+            f"changed counts: {command} makes the other copies plain cells"
         )
     return f"{what} {'are' if many else 'is'} no longer code: {command} puts {them} right"
 
@@ -408,7 +403,7 @@ def _cell_name(index: int, cell: Any) -> str:
     if part:
         return f"the cell of `{part}`"
     first = next(iter(cell.source.strip().splitlines()), "")
-    return f"cell {index + 1} ({_short(first, 40)})"
+    return f"cell {cell.metadata.get('origin', index) + 1} ({_short(first, 40)})"
 
 
 def _short(text: str, width: int) -> str:
@@ -416,22 +411,13 @@ def _short(text: str, width: int) -> str:
 
 
 def _as_graded(cells: list[Any], handed: Handed) -> list[Any]:
-    """Return the cells as nbgrader prepares them: the last copy counts, locked cells are ours."""
-    prepared, seen = [], set()
-    for original in reversed(cells):
-        cell = copy.deepcopy(original)
-        part = _grade_id(cell)
-        if part in handed.parts and part not in seen:
-            seen.add(part)
-            pristine = handed.parts[part]
-            source = pristine.source if _locked(pristine) else cell.source
-            cell = nbformat.v4.new_code_cell(source, metadata=copy.deepcopy(pristine.metadata))
-        else:
-            cell.metadata.pop("nbgrader", None)
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-        prepared.append(cell)
-    return prepared[::-1]
+    """Return the cells as grading puts them together; each knows where it stood."""
+    built = rebuild.build(handed.notebook, handed.notebook, {"cells": cells})
+    for cell, origin in zip(built.notebook.cells, built.origins, strict=True):
+        cell.metadata["origin"] = origin
+        if origin is not None and "tags" in cells[origin].metadata:
+            cell.metadata["tags"] = cells[origin].metadata["tags"]
+    return built.notebook.cells
 
 
 def _run(
@@ -445,11 +431,7 @@ def _run(
     """Run the cells; return what each task showed, and what stopped or failed, by its index."""
     present = {_grade_id(cell): index for index, cell in enumerate(cells)}
     # What fails after the last task costs nothing.
-    last = max((present.get(f"grade-{task}", -1) for task in handed.tasks), default=-1)
-    for task in handed.tasks:
-        if f"grade-{task}" not in present:
-            metadata = copy.deepcopy(handed.parts[f"grade-{task}"].metadata)
-            cells.append(nbformat.v4.new_code_cell(metadata=metadata))
+    last = present[f"grade-{handed.tasks[-1]}"]
     for cell in cells:
         call, _, task = _grade_id(cell).partition("-")
         if call == "grade" and task in handed.tasks:
@@ -587,9 +569,8 @@ def _blank(cells: list[Any], handed: Handed, outcomes: dict[str, Outcome]) -> se
     """Return the tasks that nobody has written an answer to."""
     blank = set()
     for task, outcome in outcomes.items():
-        index = _index(cells, task, handed.parts[task])
-        stub = handed.parts[task].source.strip()
-        untouched = index is None or cells[index].source.strip() == stub
+        answer = next(cell for cell in cells if _grade_id(cell) == task)
+        untouched = answer.source == handed.parts[task].source
         if outcome.state == "not written yet" or (untouched and outcome.state == "not run yet"):
             blank.add(task)
     return blank
@@ -685,7 +666,7 @@ def reset(path: Path, task: str, *, keep_answer: bool = False) -> list[str]:
     kept, copies, missing, restored = None, 0, [], []
     for part in parts_of(task):
         pristine = handed.parts[part]
-        index = _index(cells, part, pristine)
+        index = _index(cells, handed, part)
         for copied in _marked(cells, part):
             if copied != index:
                 _make_plain(cells[copied])
@@ -779,7 +760,7 @@ def _insert(notebook: Any, handed: Handed, part: str) -> None:
 
     def found(pristine: Any) -> int | None:
         if _grade_id(pristine):
-            return _index(cells, _grade_id(pristine), pristine)
+            return _index(cells, handed, _grade_id(pristine))
         same = (
             index
             for index, cell in enumerate(cells)
