@@ -5,9 +5,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from corpus import MOST, ROOT, SETUP, Notebook, answers, at, cell, cells, code, complete, edited
+from corpus import (
+    MOST,
+    ROOT,
+    SETUP,
+    Notebook,
+    answers,
+    at,
+    cell,
+    cells,
+    code,
+    complete,
+    edited,
+    save,
+)
 from corpus import entry as entry_
-from corpus import save
 from corpus_answers import HEAD, NOTHING, RIGHT, body
 
 SOURCE = f"_build/source/{MOST}/{MOST}.ipynb"
@@ -55,7 +67,7 @@ theft(
 theft(
     "later-chapter",
     "Works the answer out of a function of a later chapter.",
-    "from posenc import rope\nturned = rope(np.eye(d_model)[::2], np.ones(d_model // 2), base=base)\n"
+    "from posenc import rope\nturned = rope(np.eye(d_model)[::2], [1] * (d_model // 2), base=base)\n"
     "return 2 * np.pi / np.arccos(np.diag(turned[:, ::2]))",
 )
 theft(
@@ -101,10 +113,8 @@ for name, places in {
         "/proc/2/cwd",
     ],
 }.items():
-    pattern = "[Path(path, p) for p in (%r, %r) if Path(path, p).exists()]" % (
-        f"solutions/{MOST}/{MOST}.py",
-        f"source/{MOST}/{MOST}.ipynb",
-    )
+    names = (f"solutions/{MOST}/{MOST}.py", f"source/{MOST}/{MOST}.ipynb")
+    pattern = f"[Path(path, p) for p in {names} if Path(path, p).exists()]"
     theft(
         name,
         f"Reads the solution {name.replace('-', ' ')}.",
@@ -124,7 +134,7 @@ theft(
     "open-files",
     "Reads what other processes have open.",
     "import glob\nfor path in glob.glob('/proc/*/fd/*') + glob.glob('/proc/*/environ'):\n"
-    "    try:\n        text = open(path, 'rb').read(100_000)\n    except OSError:\n        continue\n"
+    "    try:\n        text = open(path, 'rb').read(9999)\n    except OSError:\n        continue\n"
     "    if b'POSENC_SEED' in text or b'wavelengths' in text:\n"
     "        return 2 * np.pi / inverse_frequencies(d_model, base=base)",
 )
@@ -137,7 +147,7 @@ theft(
 theft(
     "environment",
     "Looks for the seed in the environment.",
-    "import os\nassert any('SEED' in name for name in os.environ)\n"
+    "import os\nassert 'POSENC_SEED' in os.environ\n"
     "return 2 * np.pi / inverse_frequencies(d_model, base=base)",
 )
 theft(
@@ -145,20 +155,20 @@ theft(
     "Searches all imported modules for the reference.",
     "import sys\nfor name, module in list(sys.modules.items()):\n"
     "    right = getattr(module, 'wavelengths', None)\n"
-    "    if name.startswith('posenc') and right is not None:\n        return right(d_model, base=base)",
+    "    if name.startswith('posenc') and right:\n        return right(d_model, base=base)",
 )
 theft(
     "gc",
     "Searches all objects for a function of this name.",
     "import gc\nfor thing in gc.get_objects():\n"
     "    if getattr(thing, '__name__', '') == 'wavelengths' and callable(thing):\n"
-    "        if thing is not globals()['wavelengths']:\n            return thing(d_model, base=base)",
+    "        if thing is not wavelengths:\n            return thing(d_model, base=base)",
 )
 theft(
     "frames",
     "Searches the frames above it for expected values.",
     "import sys\nframe = sys._getframe(1)\nwhile frame:\n    for value in frame.f_locals.values():\n"
-    "        for part in (value, *vars(value).values()) if hasattr(value, '__dict__') else [value]:\n"
+    "        for part in (value, *getattr(value, '__dict__', {}).values()):\n"
     "            if isinstance(part, np.ndarray) and part.shape == (d_model // 2,):\n"
     "                return part\n    frame = frame.f_back",
     quick=True,
@@ -167,7 +177,7 @@ theft(
     "main",
     "Searches what runs around it for a key.",
     "import sys\ninside = sys.modules['__main__'].__dict__\n"
-    "return next(value for name, value in inside.items() if name in ('expected', 'key', 'reference'))",
+    "return next(inside[name] for name in ('expected', 'key', 'reference') if name in inside)",
 )
 theft(
     "question",
@@ -223,14 +233,14 @@ LIES = {
     "def Lie():\n    return [Sub(1)] * 4",
     "str": "class Sub(str):\n    __eq__ = lambda self, other: True\n    __hash__ = str.__hash__\n"
     "def Lie():\n    return Sub('right')",
-    "list": "class Lie(list):\n    __eq__ = lambda self, other: True\n    __len__ = lambda self: 4\n"
+    "list": "class Lie(list):\n    __eq__ = lambda s, other: True\n    __len__ = lambda self: 4\n"
     "    __iter__ = lambda self: iter([0.0] * 4)",
     "dict": "class Lie(dict):\n    items = lambda self: [[object(), 1]] * 4\n"
     "    __eq__ = lambda self, other: True",
     "class-attribute": "class Lie:\n    __class__ = property(lambda self: np.ndarray)",
     "dtype": "class Lie:\n    __array_interface__ = {'shape': (4,), 'typestr': '<f8',\n"
     "        'data': (16, False), 'version': 3}",
-    "report": "from posenc.grading import check\nclass Lie:\n    points, max_points, passed = 3, 3, 1\n"
+    "report": "class Lie:\n    points, max_points, passed = 3, 3, 1\n"
     "    state, lines = 'right', ()\n    def _repr_mimebundle_(self, *a, **k):\n"
     "        return {'text/plain': '3'}",
     "masked": "def Lie():\n    return np.ma.masked_array(np.zeros(4), mask=True)",
@@ -251,7 +261,7 @@ LIES = {
     "huge-int": "def Lie():\n    return 10 ** 100_000",
     "huge-text": "def Lie():\n    return 'x' * 10**8",
     "huge-set": "def Lie():\n    return {k * (2**61 - 1) for k in range(50_000)}",
-    "bomb": "def Lie():\n    x = [0.0] * 10\n    for _ in range(12):\n        x = [x] * 10\n    return x",
+    "bomb": "def Lie():\n    x = [0.0] * 10\n    for _ in range(9):\n        x = [x] * 10\n    return x",
     "surrogates": "def Lie():\n    return ['\\ud800', '\\0', {'\\udfff': 1}]",
     "odd-name": "Lie = type('<script>alert(1)</script>' * 1000, (), {})",
 }
@@ -279,7 +289,7 @@ CHANGES = {
     ),
     "numpy": ("np.max = np.subtract = np.linalg.norm = lambda *a, **k: np.float64(0)", NOTHING),
     "builtins": (
-        "import builtins\nbuiltins.abs = builtins.max = builtins.all = lambda *a: 0\n"
+        "import builtins\nbuiltins.abs = builtins.max = builtins.min = lambda *a: 0\n"
         "builtins.AssertionError = type('A', (BaseException,), {})",
         NOTHING,
     ),
@@ -305,17 +315,6 @@ CHANGES = {
     ),
     "limits": (
         "import posenc.grading._limits as limits\nlimits.call = lambda f, *a, **k: (True, [])",
-        LATER,
-    ),
-    "encode": (
-        "import sys\nmain = sys.modules.get('posenc.grading.isolation.inside')\n"
-        "for module in list(sys.modules.values()):\n"
-        "    if hasattr(module, '_Server'):\n        module.encode = lambda *a: (True, [])",
-        LATER,
-    ),
-    "server": (
-        "import gc\nfor kind in [k for k in gc.get_objects() if getattr(k, '__name__', '') =="
-        " '_Server']:\n    kind._do_call = lambda *a: ({'form': True, 'values': 0}, [])",
         LATER,
     ),
     "trace": (
@@ -353,6 +352,26 @@ for name, (source, lost) in CHANGES.items():
         {"wavelengths": f"{source}\n\n{HEAD}{FAILED}"},
         lost=lost,
         quick=name in ("ast", "grade", "builtins"),
+    )
+
+for name, line in {
+    "encode": "frame.f_globals['encode'] = lambda *a: (True, [])",
+    "server": "frame.f_globals['_Server']._do_call = lambda *a: ({'form': True, 'values': 0}, [])",
+    "limits": "frame.f_globals['_limits'].call = lambda *a, **k: (True, [])",
+}.items():
+    answers(
+        f"change-{name}-around",
+        f"Replaces what runs around the function, while it runs: {name}.",
+        body(
+            "import sys",
+            "frame = sys._getframe()",
+            "while frame:",
+            "    if '_Server' in frame.f_globals:",
+            f"        {line}",
+            "    frame = frame.f_back",
+            then=FAILED,
+        ),
+        lost=NOTHING,
     )
 
 # Speaking for the judge, on the line to it.
@@ -399,11 +418,13 @@ answers(
     },
     lost=NOTHING,
 )
-cells(
-    "forge-in-cell",
-    "A cell sends messages of its own; the answers are right.",
-    FORGE + "forge({'died': 'exit 0'})\nforge({'printed': 3})",
-)
+
+
+@edited("forge-in-cell", "A last cell sends messages of its own; the answers are right.")
+def _(notebook: Notebook) -> None:
+    source = FORGE + "forge({'died': 'exit 0'})\nforge({'printed': 3})"
+    notebook["cells"] += [code(source, "own-1"), code("x = 1", "own-2")]
+
 
 # Guessing which calls are checks.
 
@@ -466,7 +487,7 @@ for name, source in {
     "by-code": "    return 'wrong' not in str(candidate.__globals__)",
     "own": "    return np.allclose(candidate([3], 8), sinusoidal_encoding([3], 8))",
     "own-hidden": "    mine = globals()['sinusoidal_' + 'encoding']\n"
-    "    return np.allclose(candidate([3.5, 9e5], 10, base=300.0), mine([3.5, 9e5], 10, base=300.0))",
+    "    return np.allclose(candidate([3.5, 9e5], 10, base=3.0), mine([3.5, 9e5], 10, base=3.0))",
     "posencs": "    from posenc import sinusoidal_encoding as right\n"
     "    return np.allclose(candidate([3], 8), right([3], 8))",
     "huge-call": "    candidate(range(10**9), 10**6)\n    return True",
@@ -731,7 +752,7 @@ def _(notebook: Notebook) -> None:
 
 LEAVE = """import builtins, os, sys
 import numpy as np
-PLACES = ["/tmp", "/student", "/dev/shm", ".", "/var/tmp", os.path.expanduser("~"), "/run", "/course"]
+PLACES = ["/tmp", "/student", "/dev/shm", ".", "/var/tmp", "/run", "/course"]
 """
 cells(
     "leaves",
@@ -739,14 +760,14 @@ cells(
     LEAVE + "for place in PLACES:\n    try:\n"
     "        open(f'{place}/loot.py', 'w').write('turn = 6.283185307179586')\n"
     "    except OSError:\n        pass\n"
-    "builtins.loot = np.loot = sys.loot = 6.283185307179586\nos.environ['LOOT'] = '6.283185307179586'",
+    "builtins.loot = np.loot = 6.283185307179586\nos.environ['LOOT'] = '6.283185307179586'",
     quick=True,
 )
 theft(
     "leftovers",
     "Looks for what another left.",
     "import builtins, os, sys\nfor place in PLACES:\n    if os.path.exists(f'{place}/loot.py'):\n"
-    "        turn = 6.283185307179586\n        return turn / inverse_frequencies(d_model, base=base)\n"
+    "        return 6.283185307179586 / inverse_frequencies(d_model, base=base)\n"
     "turn = getattr(np, 'loot', 0) or getattr(builtins, 'loot', 0) or float(os.environ['LOOT'])\n"
     "return turn / inverse_frequencies(d_model, base=base)",
     first=LEAVE,
@@ -800,7 +821,7 @@ answers(
     "Imports the reference of its own chapter under another name.",
     {
         "rope": "import posenc\nrope = posenc.rope",
-        "rope_scores": "def rope_scores(q, k, m, n, *, base=1e4):\n    from posenc.rotary import rope\n"
+        "rope_scores": "def rope_scores(q, k, m, n, *, base=1e4):\n    from posenc import rope\n"
         "    return rope(q, m, base=base) @ np.swapaxes(rope(k, n, base=base), -1, -2)",
     },
     assignment="04-learned-rope",
@@ -813,7 +834,7 @@ answers(
         "angles": "import pathlib\ndef angles(positions, frequencies):\n"
         f"    for up in ('.', '..', '../..', '../../..', {str(ROOT)!r}):\n"
         "        for path in pathlib.Path(up).glob('solutions/*/00-start.py'):\n"
-        "            names = {'np': np}\n            exec(path.read_text().split('# %%')[-1], names)\n"
+        "            names = {'np': np}\n            exec(path.read_text(), names)\n"
         "            return names['angles'](positions, frequencies)\n    return 0"
     },
     assignment="00-start",

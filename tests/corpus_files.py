@@ -108,7 +108,7 @@ for name, content in {
 def _(folder: Path) -> None:
     save(folder, complete(), indent=1)
     text = (folder / FILE).read_text("utf-8")
-    text = text.replace('"cells": [', '<<<<<<< HEAD\n"cells": [\n=======\n"cells": [', 1)
+    text = text.replace('\n "cells": [', '\n<<<<<<< HEAD\n "cells": [\n=======\n "cells": [', 1)
     (folder / FILE).write_text(text, "utf-8")
 
 
@@ -220,7 +220,7 @@ def _(folder: Path) -> None:
 
 @entry("socket", "A socket with the notebook's name.", state=MISSING)
 def _(folder: Path) -> None:
-    here = os.getcwd()
+    here = Path.cwd()
     os.chdir(folder)
     try:
         with socket.socket(socket.AF_UNIX) as listening:

@@ -1,13 +1,11 @@
-"""Submissions that are hard to grade or try to cheat: each ends as it should, and costs no other."""
+"""Submissions that are hard to grade or try to cheat: each ends as it should."""
 
 import json
-import shutil
 
 import corpus
 import corpus_answers
 import corpus_attacks
 import corpus_files
-import nbformat
 import pytest
 
 from posenc.exercises import ASSIGNMENTS
@@ -24,7 +22,7 @@ ENTRIES = {entry.name: entry for entry in corpus.ENTRIES}
 
 @pytest.fixture(scope="module")
 def sandboxes():
-    """One for each assignment, started when it is needed, and what its submissions are judged by."""
+    """Start one for each assignment when it is needed, with what its submissions are judged by."""
     started = {}
 
     def sandbox(name):
