@@ -6,10 +6,10 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo lab-full test test-all hardness oracles bench style clean install install-dev
+.PHONY: help course book exercises lab demo lab-full test test-all hardness oracles bench bench-grading style clean install install-dev
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 course: install ## install, generate the exercises, build the book, serve it on http://localhost:8000 (PORT=...)
 	@$(PY) book/serve.py --port $(PORT) --check
@@ -50,6 +50,9 @@ oracles: ## compare with torch, transformers and others, in .venv-oracles (more 
 
 bench: install ## measure speed against the memory floor, and against torch after make oracles; writes _build/bench.json
 	@$$(ls .venv-oracles/bin/python 2>/dev/null || echo $(PY)) tests/bench.py $(ARGS)
+
+bench-grading: install ## grade the same 40 submissions by stock nbgrader and by posenc, some minutes; writes _build/bench-grading.json
+	@$(PY) tests/bench_grading.py $(ARGS)
 
 style: install-dev
 	@$(PY) -m ruff format --check .
