@@ -778,6 +778,15 @@ def test_of_several_notebooks_the_one_with_the_right_name_or_none(tmp_path):
     )
 
 
+def test_an_assignment_of_several_notebooks(tmp_path):
+    write(tmp_path, solved(), "a.ipynb")
+    write(tmp_path, solved(), "b.ipynb")
+    for name, other in ("ab", "ba"):
+        assert find(tmp_path, name, others=frozenset({other})).notes == ()
+    (tmp_path / "a.ipynb").unlink()
+    assert find(tmp_path, "a", others=frozenset({"b"})).state == MISSING
+
+
 def test_a_broken_file_with_the_right_name_gives_way_to_a_sound_one(tmp_path):
     (tmp_path / FILE).write_bytes(b"")
     write(tmp_path, solved(), f"{NAME} (1).ipynb")

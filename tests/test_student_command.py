@@ -635,6 +635,28 @@ def test_points_are_those_of_nbgrader_and_an_autograded_notebook_can_be_replayed
     shutil.rmtree(folder)
 
 
+def test_a_file_that_grading_alone_can_read_is_checked_and_said(tmp_path):
+    text = json.dumps(solved(), ensure_ascii=False).replace("NumPy", "N\u00fcmPy")
+    path = tmp_path / FILE
+    for content, said in {
+        text.encode("cp1252", "replace"): "was not in UTF-8, and was read as Windows-1252",
+        text.replace('"nbformat": 4', '"nbformat": 9').encode(): "is in version 9 of the format",
+        text.replace('"metadata": ', '"lost": ').encode(): "lacks what every notebook has",
+    }.items():
+        path.write_bytes(content)
+        notebook, odd = student._read_as_graded(path)
+        assert len(odd) == 1
+        assert odd[0].startswith(said)
+        assert student.handed_out(path, notebook).name == NAME
+        cells = student._as_graded(notebook.cells, HANDED)
+        answers = {student._grade_id(cell): cell.source for cell in cells}
+        assert answers[FIRST].replace("N\u00fcmPy", "NumPy") == cell_of(solved(), FIRST).source
+        # Nothing is written into such a file.
+        with pytest.raises(assignments.CourseError, match="is not a notebook that can be read"):
+            student.reset(path, FIRST)
+        assert path.read_bytes() == content
+
+
 @pytest.mark.parametrize("part", [student.SETUP, SECOND])
 def test_a_cell_that_was_moved_below_those_that_need_it_is_said_and_moved_back(tmp_path, part):
     notebook = solved()
