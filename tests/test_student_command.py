@@ -635,6 +635,19 @@ def test_points_are_those_of_nbgrader_and_an_autograded_notebook_can_be_replayed
     shutil.rmtree(folder)
 
 
+def test_an_answer_in_two_cells_is_said_and_is_one_as_in_grading(tmp_path):
+    notebook = solved()
+    cell = cell_of(notebook, FIRST)
+    whole = cell.source
+    cell.source, _, rest = whole.rpartition("\n")
+    notebook.cells.insert(place(notebook, FIRST) + 1, new_code_cell(rest, metadata=cell.metadata))
+    (said,) = student._faults(save(notebook, tmp_path), notebook.cells, HANDED)
+    assert said.startswith(f"the cell of `{FIRST}` was split into 2, and grading joins them: ")
+    cells = student._as_graded(notebook.cells, HANDED)
+    assert [cell.source for cell in cells if student._grade_id(cell) == FIRST] == [whole]
+    assert len(cells) == len(HANDED.cells)
+
+
 def test_a_file_that_grading_alone_can_read_is_checked_and_said(tmp_path):
     text = json.dumps(solved(), ensure_ascii=False).replace("NumPy", "N\u00fcmPy")
     path = tmp_path / FILE

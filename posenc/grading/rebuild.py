@@ -191,6 +191,13 @@ def where(given: list[Given], submitted: Any) -> dict[str, list[int]]:
     return places
 
 
+def split_answers(given: list[Given], submitted: Any) -> dict[str, int]:
+    """Return of how many cells each answer is put together that is in several."""
+    found = match(given, submitted)
+    counts = {given[place].part: found.split[at] for place, at in found.answers.items()}
+    return {part: parts for part, parts in counts.items() if parts > 1}
+
+
 def plain(text: str) -> str:
     """Return a text without what editors change by themselves."""
     return "\n".join(line.rstrip() for line in text.strip().splitlines())

@@ -302,12 +302,18 @@ def _faults(path: Path, cells: list[Any], handed: Handed) -> list[str]:
         faults.append(f"the file must be called {handed.name}.ipynb: rename it")
     found: dict[tuple[str, str], list[str]] = {}
     places = rebuild.where(handed.given, {"cells": cells})
+    split = rebuild.split_answers(handed.given, {"cells": cells})
+    faults += [
+        f"the cell of `{task}` was split into {parts}, and grading joins them: select them and "
+        "choose Edit > Merge Selected Cells"
+        for task, parts in split.items()
+    ]
     for part in handed.parts:
         marked = _marked(cells, part)
         kinds = []
         if not marked:
             kinds.append("lost" if part in places else "deleted")
-        elif len(marked) > 1:
+        elif len(marked) > 1 and part not in split:
             kinds.append("copied")
         if marked and cells[places[part][0]].cell_type != "code":
             kinds.append("retyped")
