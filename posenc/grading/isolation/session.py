@@ -416,7 +416,11 @@ class Names(dict):
         return dict.__contains__(self, name) or bool(self._ask({"do": "has", "name": name}))
 
     def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, value)
+        if isinstance(value, _Remote):
+            # It lives where the student's names live, and in another cell the name may mean another.
+            dict.pop(self, name, None)
+        else:
+            super().__setitem__(name, value)
         form, arrays = self.encoded(value)
         if _crosses(value):
             self._given[name] = value
@@ -610,7 +614,7 @@ def _crosses(value: Any) -> bool:
         nonlocal known
         found = _importable(item)
         known = known and (found is not None or isinstance(item, list | tuple | dict | set))
-        return found
+        return found if found is not None or known else {"opaque": ""}
 
     try:
         encode(value, put)

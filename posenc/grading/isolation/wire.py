@@ -142,7 +142,10 @@ def _encode(value: Any, put: Put, arrays: list[bytes], depth: int) -> Any:
         items = [inner(item) for item in islice(value, ITEMS)]
         return {"items": [type(value).__name__, items]}
     if hasattr(value, "__array__"):
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except Exception:
+            return {"opaque": type(value).__name__}
         if array.dtype.kind in NUMERIC:
             return _encode_array(array, arrays)
     return {"opaque": type(value).__name__}
