@@ -273,7 +273,7 @@ def report(count: int, jobs: int, rows: dict, large: dict | None) -> Iterator[st
         row = rows[what]
         yield f"{name:30}{row['cpu']:9.1f}{row['cpu'] / count:14.3f}{row['wall']:9.1f}"
     times = {key: rows["nbgrader"][key] / rows["posenc"][key] for key in ("cpu", "wall")}
-    yield f"    {times['cpu']:.1f}x less CPU (bar: 6x), {times['wall']:.1f}x less wall time (bar: 10x)"
+    yield f"    CPU {times['cpu']:.1f}x less (bar: 6x), wall {times['wall']:.1f}x less (bar: 10x)"
     if large:
         memory = " ".join(f"{large['memory'][part]:.0f}" for part in ("start", "middle", "end"))
         yield (
