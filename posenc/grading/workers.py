@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
 import signal
 import sys
@@ -256,6 +257,9 @@ def _work(connection: Connection, assigned: Assigned) -> None:
     # Ctrl-C is for the process that asks, which then ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
+    if sys.platform == "linux":
+        # A fork holds the other end of its own connection, so it would never see that one close.
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
     try:
         sandbox = Sandbox(assigned.name)
     except RuntimeError as error:
