@@ -1,5 +1,6 @@
 """``posenc grade``: what it keeps, what it says, and how it ends."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -256,17 +258,33 @@ def test_where_nothing_shuts_student_code_in_it_is_said_once(here, monkeypatch, 
     assert capsys.readouterr().err.count(sandbox.WEAKER) == 1
 
 
-def processes(group):
-    """Return the processes of a group, and those that run student code."""
-    found = []
+def parents():
+    """Return every process that has not ended, with its parent."""
+    found = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = place.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group and fields[0] != "Z":
-            found.append(int(place.parent.name))
+        with contextlib.suppress(OSError):
+            state, parent = place.read_text().rsplit(")", 1)[1].split()[:2]
+            if state != "Z":
+                found[int(place.parent.name)] = int(parent)
     return found
+
+
+def started_by(process):
+    """Return the processes that a command has started, sandboxes among them."""
+    found, grown = {process.pid}, True
+    while grown:
+        more = {child for child, parent in parents().items() if parent in found}
+        grown = bool(more - found)
+        found |= more
+    return found
+
+
+def left(started):
+    """Return which of these there still are, after some time to end."""
+    until = time.monotonic() + 10
+    while (alive := started & parents().keys()) and time.monotonic() < until:
+        time.sleep(0.05)
+    return alive
 
 
 def waits(path):
@@ -291,14 +309,37 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(course):
     )
     first = course / "autograded/ada" / NOTEBOOK
     while not first.is_file() and process.poll() is None:
-        pass
+        time.sleep(0.01)
+    started = started_by(process)
+    assert len(started) > 4
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.splitlines()[-1] == f"posenc: stopped; 1 of 4 are graded and kept, {GOES_ON}"
-    assert (out, processes(process.pid)) == ("", [])
+    assert (out, left(started)) == ("", set())
     assert "Traceback" not in err
     assert list(graded(course)) == [f"autograded/ada/{NOTEBOOK}"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_where_it_is_killed_its_processes_end_too(course):
+    waits(course / "submitted/ada" / NOTEBOOK)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "posenc.grading.cli", "grade", NAME, "--jobs", "2"],
+        cwd=course,
+        env=environment(course),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 60
+    while len(started_by(process)) < 9 and time.monotonic() < until:
+        time.sleep(0.1)
+    started = started_by(process)
+    assert len(started) >= 9
+    process.kill()
+    process.wait()
+    assert left(started) == set()
 
 
 def test_on_a_terminal_a_bar_says_how_far_it_is(course):
