@@ -289,7 +289,7 @@ CHANGES = {
     ),
     "numpy": ("np.max = np.subtract = np.linalg.norm = lambda *a, **k: np.float64(0)", NOTHING),
     "builtins": (
-        "import builtins\nbuiltins.abs = builtins.max = builtins.min = lambda *a: 0\n"
+        "import builtins\nbuiltins.max = builtins.min = builtins.sum = lambda *a: 0\n"
         "builtins.AssertionError = type('A', (BaseException,), {})",
         NOTHING,
     ),
