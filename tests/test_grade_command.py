@@ -171,6 +171,14 @@ def test_notes_are_counted_or_shown(here, capsys):
     assert re.search(rf"^  bob: .*{NAME} \(1\)", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_a_time_that_cannot_be_read_stops_nobody(here, capsys):
+    for student, text in (("ada", b"yesterday"), ("bob", b"\xff\xfe"), ("cyd", b"")):
+        (here / "submitted" / student / NAME / "timestamp.txt").write_bytes(text)
+    for _ in range(2):
+        assert cli.main(["grade", NAME]) == 1
+        assert counted(capsys.readouterr().out)[1] == {"graded": 2, "blank": 1, "ungradable": 1}
+
+
 def test_without_the_course_seed_nothing_is_graded_but_by_wish(here, monkeypatch, capsys):
     for seed in ("", PRACTICE_SEED, None):
         if seed is None:

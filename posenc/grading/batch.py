@@ -125,8 +125,17 @@ def _is_open(course: Any, folder: Path, student: str, name: str, names: list[str
         result = Result.of(nbformat.read(path, as_version=4))
         if result and result.state == FAULT:
             return True
-    new, old = (course.get_existing_timestamp(str(where)) for where in (folder, graded))
+    new, old = (_timestamp(course, where) for where in (folder, graded))
     return new is not None and old is not None and new > old
+
+
+def _timestamp(course: Any, folder: Path) -> Any:
+    """Return when a submission was handed in, or None where its file holds no time."""
+    try:
+        return course.get_existing_timestamp(str(folder))
+    except (OSError, ValueError, AttributeError):
+        # nbgrader 0.9.6 calls a method here that it does not have.
+        return None
 
 
 def grade(
@@ -162,7 +171,7 @@ def grade(
         try:
             for judged in results:
                 if judged.result.state != MISSING:
-                    timestamp = course.get_existing_timestamp(str(judged.job.folder))
+                    timestamp = _timestamp(course, judged.job.folder)
                     recorder.write(judged, timestamp)
                     _keep(course, judged, given)
                 yield judged

@@ -257,7 +257,7 @@ def _grade(options: argparse.Namespace) -> int:
             say=_say,
             warn=_warn,
         )
-    except ValueError as error:
+    except grade_command.Unknown as error:
         return _fail(str(error), status=2)
     except grade_command.Stopped as error:
         return _fail(str(error), status=130)

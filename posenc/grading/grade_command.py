@@ -35,6 +35,10 @@ PRACTICE = (
 Say = Callable[[str], None]
 
 
+class Unknown(CourseError):  # noqa: N818 - a sentence for the user, as its base
+    """There is no such assignment."""
+
+
 class Stopped(Exception):  # noqa: N818 - not an error: the user asked for it
     """Ctrl-C, with a sentence on what is kept."""
 
@@ -100,7 +104,7 @@ def grade(
     ------
     CourseError
         If nothing can be graded, or not go on.
-    ValueError
+    Unknown
         If there is no such assignment.
     Stopped
         If the user stops it.
@@ -164,7 +168,10 @@ def _course(root: Path, name: str) -> Any:
     config.CourseDirectory.setdefault("root", str(root))
     course = CourseDirectory(config=config, assignment_id=name)
     if not Path(course.format_path(course.source_directory, ".", name)).is_dir():
-        assignments.known([name])
+        try:
+            assignments.known([name])
+        except ValueError as error:
+            raise Unknown(str(error)) from None
     return course
 
 
