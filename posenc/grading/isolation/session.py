@@ -417,7 +417,7 @@ class Names(dict):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if isinstance(value, _Remote):
-            # It lives where the student's names live, and in another cell the name may mean another.
+            # It lives where the names do; in another cell, the name may mean another one.
             dict.pop(self, name, None)
         else:
             super().__setitem__(name, value)
