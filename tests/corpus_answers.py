@@ -200,7 +200,7 @@ for name, source in {
     "empty": "",
     "comment": "# nothing",
 }.items():
-    quick = name in ("magics", "os-exit", "redefined-check", "star-imports", "endless")
+    quick = name in ("magics", "os-exit", "redefined-check", "star-imports")
     cells(f"own-{name}", f"A cell of the student's own: {name}.", source, quick=quick)
 
 cells("own-many-ends", "Three cells in a row that end Python.", *["import os\nos._exit(3)"] * 3)
@@ -291,7 +291,7 @@ for name, (line, word) in {
         body(line, then=""),
         lost=NOTHING,
         word=word,
-        quick=name in ("os-exit", "native", "zeros"),
+        quick=name in ("os-exit", "zeros"),
     )
 
 answers("bad-coroutine", "A coroutine.", {"wavelengths": "async " + HEAD + RIGHT}, lost=NOTHING)

@@ -67,7 +67,7 @@ theft(
 theft(
     "later-chapter",
     "Works the answer out of a function of a later chapter.",
-    "from posenc import rope\nturned = rope(np.eye(d_model)[::2], [1] * (d_model // 2), base=base)\n"
+    "from posenc import rope\nturned = rope(np.eye(d_model)[::2], [1] * (d_model // 2))\n"
     "return 2 * np.pi / np.arccos(np.diag(turned[:, ::2]))",
 )
 theft(
@@ -167,7 +167,7 @@ theft(
 theft(
     "frames",
     "Searches the frames above it for expected values.",
-    "import sys\nframe = sys._getframe(1)\nwhile frame:\n    for value in frame.f_locals.values():\n"
+    "import sys\nframe = sys._getframe()\nwhile frame:\n    for value in frame.f_locals.values():\n"
     "        for part in (value, *getattr(value, '__dict__', {}).values()):\n"
     "            if isinstance(part, np.ndarray) and part.shape == (d_model // 2,):\n"
     "                return part\n    frame = frame.f_back",
@@ -261,7 +261,7 @@ LIES = {
     "huge-int": "def Lie():\n    return 10 ** 100_000",
     "huge-text": "def Lie():\n    return 'x' * 10**8",
     "huge-set": "def Lie():\n    return {k * (2**61 - 1) for k in range(50_000)}",
-    "bomb": "def Lie():\n    x = [0.0] * 10\n    for _ in range(9):\n        x = [x] * 10\n    return x",
+    "bomb": "def Lie():\n    x = [0.0]\n    for _ in range(9):\n        x = [x] * 10\n    return x",
     "surrogates": "def Lie():\n    return ['\\ud800', '\\0', {'\\udfff': 1}]",
     "odd-name": "Lie = type('<script>alert(1)</script>' * 1000, (), {})",
 }
@@ -271,7 +271,7 @@ for name, source in LIES.items():
         f"Returns something that is no answer: {name}.",
         {"wavelengths": f"{source}\n\n{HEAD}    return Lie()"},
         lost=NOTHING,
-        quick=name in ("eq", "array", "report", "bomb"),
+        quick=name in ("eq", "array", "report"),
     )
 
 
@@ -289,7 +289,7 @@ CHANGES = {
     ),
     "numpy": ("np.max = np.subtract = np.linalg.norm = lambda *a, **k: np.float64(0)", NOTHING),
     "builtins": (
-        "import builtins\nbuiltins.max = builtins.min = builtins.sum = lambda *a: 0\n"
+        "import builtins\nbuiltins.max = builtins.min = lambda *a: 0\n"
         "builtins.AssertionError = type('A', (BaseException,), {})",
         NOTHING,
     ),
@@ -606,7 +606,7 @@ for name, lines in {
         f"A function that harms others: {name}.",
         body(*lines, then=""),
         lost=NOTHING,
-        quick=name in ("fork-bomb", "parent"),
+        quick=name in ("parent",),
     )
 
 WRITE = """import glob, os, sqlite3

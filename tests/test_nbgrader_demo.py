@@ -1,4 +1,4 @@
-"""nbgrader's own demo course and test notebooks, which come with it, graded by stock and by ours."""
+"""nbgrader's own demo course and test notebooks, graded by stock and by ours."""
 
 import shutil
 from pathlib import Path
