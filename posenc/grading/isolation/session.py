@@ -141,7 +141,11 @@ class Session:
         try:
             ran = self._ran(reply, figures, monotonic() - started)
             bound = list(map(str, reply["bound"]))
-        except (KeyError, TypeError, AttributeError, ValueError):
+            # A cell that leaves no working process behind must not cost the next one.
+            self._talk.send({"do": "answer"})
+            if self._talk.receive(seconds=PATIENCE)[0].get("answer") is not True:
+                raise Gone("it does not speak as agreed")
+        except (Gone, Late, KeyError, TypeError, AttributeError, ValueError):
             self._lose()
             return Ran(ended="lost", seconds=monotonic() - started)
         self._done.append((request, arrays))
