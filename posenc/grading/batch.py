@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,7 +170,9 @@ def grade(
         results = judge_all(work.jobs, given, jobs)
         try:
             for judged in results:
-                if judged.result.state != MISSING:
+                if judged.result.state == MISSING:
+                    recorder.know(judged.job.student)
+                else:
                     timestamp = _timestamp(course, judged.job.folder)
                     recorder.write(judged, timestamp)
                     _keep(course, judged, given)
@@ -184,12 +186,10 @@ def _keep(course: Any, judged: Judged, given: Assigned) -> None:
     job = judged.job
     folder = Path(course.format_path(course.autograded_directory, job.student, given.name))
     folder.mkdir(parents=True, exist_ok=True)
-    source = Path(course.format_path(course.source_directory, ".", given.name))
-    for origin in (job.folder, source):
-        for path in map(Path, find_all_files(str(origin), [*course.ignore, "*.ipynb"])):
-            target = folder / path.relative_to(origin)
-            if path.is_file() and not path.is_symlink():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.unlink(missing_ok=True)
-                shutil.copy(path, target)
+    for name, content in {**judged.files, **given.files}.items():
+        # A folder where a file was before, or the reverse, costs that file alone.
+        with contextlib.suppress(OSError):
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(target, content)
     write_whole(folder / f"{job.name}.ipynb", judged.notebook.encode(), mode=0o444)

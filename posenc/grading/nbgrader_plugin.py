@@ -73,4 +73,6 @@ class SubmissionExporter(NotebookExporter):
             self.log.error(str(error))
             raise NbGraderException(str(error)) from None
         if failed:
-            raise NbGraderException(f"somebody has to look at: {', '.join(failed)}")
+            what = f"somebody has to look at: {', '.join(failed)}"
+            self.log.error(what)
+            raise NbGraderException(what)

@@ -83,14 +83,18 @@ class Recorder:
             # What is written down is not needed any more.
             database.expire_all()
 
-    def _submission(self, student: str, timestamp: Any) -> Any:
+    def know(self, student: str) -> None:
+        """See to it that the gradebook knows a student."""
         if self._create_students:
             self._gradebook.update_or_create_student(student)
-        else:
-            try:
-                self._gradebook.find_student(student)
-            except MissingEntry:
-                raise CourseError(f"the gradebook knows no student {student!r}") from None
+            return
+        try:
+            self._gradebook.find_student(student)
+        except MissingEntry:
+            raise CourseError(f"the gradebook knows no student {student!r}") from None
+
+    def _submission(self, student: str, timestamp: Any) -> Any:
+        self.know(student)
         facts = {"timestamp": timestamp} if timestamp else {}
         with warnings.catch_warnings():
             # Of nbgrader's own, and about nothing that is lost.

@@ -8,7 +8,9 @@ import contextlib
 import io
 import math
 import os
+import re
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 from nbformat.v4 import new_output
@@ -17,7 +19,6 @@ import posenc
 from posenc.grading import _check
 from posenc.grading._limits import CallFault
 from posenc.grading._report import Report
-from posenc.grading.assignments import SETUP
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.isolation.session import Names, Ran, Session
 from posenc.grading.results import FAULT, GRADED, Result, Task
@@ -26,6 +27,7 @@ CELL_SECONDS = 60.0
 # For all cells of the student's together; what is left of them is not run, and is said.
 NOTEBOOK_SECONDS = 300.0
 PRINTED = 10_000
+CHECK = re.compile(r"\s*check\(.\w+.\)\s*")
 
 
 class GraderError(Exception):
@@ -60,42 +62,45 @@ def run(
     Result
         Also written into the notebook.
     """
-    tasks: list[Task] = []
     left = NOTEBOOK_SECONDS
     seed = os.environ.get(_check.SEED_VARIABLE) or _check.PRACTICE_SEED
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for count, cell in enumerate(cells):
+        cell.outputs, cell.execution_count = [], count + 1
     with Session(sandbox, files) as session:
         judge = _Judge(session)
-        for count, cell in enumerate(cell for cell in notebook.cells if cell.cell_type == "code"):
-            cell.outputs, cell.execution_count = [], count + 1
-            part = cell.metadata.get("nbgrader", {})
-            if _is_judged(part):
-                with session.serving():
-                    task = judge.run(cell, part)
-                tasks += [task] if task else []
-            elif left <= 0:
-                cell.outputs = [_error("TooSlow", "it was not run: the cells before took too long")]
-            else:
-                ran = session.cell(cell.source, min(seconds, left))
-                left -= ran.seconds
-                cell.outputs = outputs(ran, cell.execution_count)
-    state = FAULT if any(task.state == "fault" for task in tasks) else GRADED
-    result = Result(state, notes, tuple(tasks), seed, posenc.__version__)
+        for judged, together in groupby(cells, _is_judged):
+            if judged:
+                judge.run_all(list(together))
+                continue
+            for cell in together:
+                if left <= 0:
+                    late = "it was not run: the cells before took too long"
+                    cell.outputs = [_error("TooSlow", late)]
+                else:
+                    ran = session.cell(cell.source, min(seconds, left))
+                    left -= ran.seconds
+                    cell.outputs = outputs(ran, cell.execution_count)
+    state = FAULT if any(task.state == "fault" for task in judge.tasks) else GRADED
+    result = Result(state, notes, tuple(judge.tasks), seed, posenc.__version__)
     result.store(notebook)
     return result
 
 
-def _is_judged(part: dict[str, Any]) -> bool:
-    """Return whether a cell is the instructor's and asks about what the student wrote."""
-    if part.get("solution") or part.get("grade_id") == SETUP:
+def _is_judged(cell: Any) -> bool:
+    """Return whether a cell asks about what the student wrote, and is the instructor's."""
+    part = cell.metadata.get("nbgrader", {})
+    if part.get("solution"):
         return False
-    return bool(part.get("grade") or part.get("locked"))
+    return bool(part.get("grade") or (part.get("locked") and CHECK.fullmatch(cell.source)))
 
 
 class _Judge:
     """Runs the instructor's cells against the student's names."""
 
     def __init__(self, session: Session) -> None:
-        self._names = session.names
+        self.tasks: list[Task] = []
+        self._session, self._names = session, session.names
         self._reports: list[Report] = []
         self._fault: Exception | None = None
         self._names.give(
@@ -104,6 +109,27 @@ class _Judge:
                 "grade": self._reporting(_check.grade_in),
             }
         )
+
+    def run_all(self, cells: list[Any]) -> None:
+        """Run cells that no student's cell comes between.
+
+        Each graded cell gets a fork of its own. Checks count nothing, so they make do with what the
+        graded cell after them leaves.
+        """
+        waiting: list[Any] = []
+        for cell in cells:
+            if not cell.metadata.nbgrader.get("grade"):
+                waiting.append(cell)
+                continue
+            with self._session.serving():
+                self.tasks.append(self._run(cell))
+                for check in waiting:
+                    self._run(check)
+            waiting = []
+        if waiting:
+            with self._session.serving():
+                for check in waiting:
+                    self._run(check)
 
     def _reporting(self, function: Callable[..., Report]) -> Callable[..., Report]:
         def reporting(name: Any, **options: Any) -> Report:
@@ -119,8 +145,9 @@ class _Judge:
 
         return reporting
 
-    def run(self, cell: Any, part: dict[str, Any]) -> Task | None:
+    def _run(self, cell: Any) -> Task | None:
         """Run one cell, write its outputs, and return how it ended if it counts."""
+        part = cell.metadata.nbgrader
         self._reports, self._fault, error, value = [], None, None, None
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

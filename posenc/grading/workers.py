@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import monotonic
@@ -81,21 +81,25 @@ class Judged:
         How it ended.
     notebook : str
         The notebook to be kept, as JSON; empty if nothing was handed in.
+    files : dict of str to bytes
+        What was handed in beside it.
     """
 
     job: Job
     result: Result
     notebook: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
 
 
 def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
     """Judge one submission; whatever goes wrong on our side is a result too."""
-    notebook = None
+    files: dict[str, bytes] = {}
     try:
         source = nbformat.reads(assigned.sources[job.name], as_version=4)
         released = nbformat.reads(assigned.released[job.name], as_version=4)
         others = frozenset(assigned.sources) - {job.name}
         submitted = rebuild.find(job.folder, job.name, others=others)
+        files = submitted.files
         if submitted.state == MISSING:
             return Judged(job, _result(MISSING, submitted.notes))
         if submitted.notebook is None:
@@ -105,7 +109,7 @@ def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
             result = run.run(
                 notebook,
                 sandbox,
-                files={**submitted.files, **assigned.files},
+                files={**files, **assigned.files},
                 notes=(*submitted.notes, *notes),
                 seconds=assigned.cell_seconds,
             )
@@ -115,7 +119,7 @@ def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
         result = fault(f"{type(error).__name__}: {error}")
         notebook = nbformat.reads(assigned.released[job.name], as_version=4)
     result.store(notebook)
-    return Judged(job, result, nbformat.writes(notebook) + "\n")
+    return Judged(job, result, nbformat.writes(notebook) + "\n", files)
 
 
 def fault(what: str) -> Result:
@@ -265,10 +269,21 @@ def _work(connection: Connection, assigned: Assigned) -> None:
     except RuntimeError as error:
         connection.send(str(error))
         return
-    with sandbox, contextlib.suppress(EOFError, OSError):
+    try:
         connection.send("")
         while True:
-            connection.send(judged(connection.recv(), assigned, sandbox))
+            job = connection.recv()
+            found = judged(job, assigned, sandbox)
+            if found.result.state == FAULT:
+                # It may be the process for student code that failed, so once more with another.
+                sandbox.close()
+                sandbox = Sandbox(assigned.name)
+                found = judged(job, assigned, sandbox)
+            connection.send(found)
+    except (EOFError, OSError, RuntimeError):
+        return
+    finally:
+        sandbox.close()
 
 
 def _leave(*_: Any) -> None:
