@@ -125,6 +125,8 @@ class Sandbox:
     def copy(self) -> tuple[Channel, socket.socket]:
         """Return a channel to a fresh copy, and what ends it when closed."""
         try:
+            if self._process.poll() is not None:
+                raise Gone("it ended")
             return self._copied()
         except Gone:
             # Something ended it, such as the system where memory was short.
@@ -191,10 +193,11 @@ def _shut_in(library: dict[str, str], files: list[int]) -> list[str]:
 
     The files of the package are added to ``files``: they are on no disk.
     """
-    words = ["bwrap", "--unshare-all"]
+    program = shutil.which("bwrap") or "bwrap"
+    words = [program, "--unshare-all"]
     if os.geteuid() == 0:
         # Root stays root until a copy becomes another user, which no user namespace knows.
-        words = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+        words = [program, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     words += ["--die-with-parent", "--new-session", "--cap-add", "ALL"]
     folders = _libraries()
     for above in sorted(
