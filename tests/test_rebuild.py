@@ -386,6 +386,89 @@ def test_an_answer_beside_its_untouched_cell_counts_but_a_variable_of_its_name_d
     assert after.source == f"{SECOND} = 5"
 
 
+@pytest.mark.parametrize("deleted", [True, False])
+@pytest.mark.parametrize(("holder", "lacking"), [(FIRST, SECOND), (SECOND, FIRST)])
+def test_no_stub_takes_the_place_of_an_answer_that_stands_in_the_cell_of_another(
+    holder, lacking, deleted
+):
+    notebook = solved()
+    both = f"{cell_of(notebook, holder).source}\n\n\n{cell_of(notebook, lacking).source}"
+    cell_of(notebook, holder).source = both
+    cell_of(notebook, lacking).source = answers(notebooks()[1])[lacking]
+    if deleted:
+        del notebook.cells[place(notebook, lacking)]
+    built = graded(notebook)
+    kept = answers(built.notebook)
+    assert kept[holder] == both
+    # What is tested after the holder needs nothing; what is tested before it needs all of it.
+    pointing = f"# {lacking} is in the cell of {holder}."
+    assert kept[lacking] == (pointing if holder == FIRST else both)
+    assert built.notes == (f"`{lacking}`: the answer was found in the cell of `{holder}`",)
+    assert not built.blank
+    cell = cell_of(built.notebook, lacking)
+    assert cell.metadata == cell_of(notebooks()[1], lacking).metadata
+
+
+def test_no_stub_takes_the_place_of_two_answers_in_one_cell_of_the_students():
+    notebook = solved()
+    both = "\n\n\n".join(answers(notebook)[task] for task in (FIRST, SECOND))
+    for task in (FIRST, SECOND):
+        del notebook.cells[place(notebook, task)]
+    insert(notebook, new_code_cell(both), after="setup")
+    kept, _, all_texts = remade(notebook)
+    assert (kept[FIRST], kept[SECOND]) == (both, f"# {SECOND} is in the cell of {FIRST}.")
+    assert all_texts.count(both) == 1
+
+
+def test_an_answer_that_is_imported_counts_where_its_cell_is_gone_and_no_function_is_there():
+    notebook = solved()
+    wanted = answers(notebook)
+    del notebook.cells[place(notebook, FIRST)]
+    imported = insert(notebook, new_code_cell(f"from mine import {FIRST}"), after="setup")
+    assert remade(notebook)[0] == wanted | {FIRST: imported.source}
+
+    imported.source = f"{FIRST} = {FIRST}(4)"
+    cell_of(notebook, SECOND).source += f"\n\n\n{wanted[FIRST]}"
+    assert remade(notebook)[0][FIRST] == cell_of(notebook, SECOND).source
+
+
+def test_the_name_tells_an_answer_where_its_marks_are_those_of_another():
+    notebook = solved()
+    wanted = answers(notebook)
+    one, other = cell_of(notebook, FIRST), cell_of(notebook, THIRD)
+    for key in ("id", "metadata"):
+        one[key], other[key] = other[key], one[key]
+    kept, notes, all_texts = remade(notebook)
+    said = "its cell had the marks of another answer and was found by its name"
+    assert kept == wanted
+    assert notes == tuple(f"`{task}`: {said}" for task in (FIRST, THIRD))
+    assert len(all_texts) == len(notebooks()[0].cells)
+
+    # Uses of the name are no answers.
+    notebook.cells.append(new_code_cell(f"{FIRST} = {FIRST}(4)"))
+    assert remade(notebook)[0] == wanted
+    # A cell that holds its own answer too is where it belongs.
+    notebook = solved()
+    cell_of(notebook, THIRD).source += f"\n\n\ndef {FIRST}():\n    return 1"
+    assert remade(notebook)[0] == answers(notebook)
+
+
+def test_marks_of_an_answer_on_another_cell_of_the_course_tell_nothing():
+    notebook = copy.deepcopy(notebooks()[1])
+    for part in (FIRST, f"grade-{FIRST}", SECOND):
+        notebook.cells.insert(
+            0,
+            new_code_cell(
+                cell_of(notebook, part).source,
+                metadata=copy.deepcopy(cell_of(notebook, THIRD).metadata),
+            ),
+        )
+    del notebook.cells[place(notebook, THIRD)]
+    built = graded(notebook)
+    assert built.blank
+    assert answers(built.notebook) == answers(notebooks()[1])
+
+
 def test_cells_of_other_notebooks_are_ordinary_ones():
     notebook = solved()
     foreign = [cell for cell in solved("00-start").cells if "nbgrader" in cell.metadata]

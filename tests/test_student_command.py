@@ -734,3 +734,36 @@ def test_reset_says_what_it_changed(tmp_path):
     assert told[0].startswith(f"`{FIRST}` is as it was handed out; your old cell is below it")
     assert told[1] == f"`{FIRST}`: moved the cell; {changed}"
     assert "JupyterLab" in told[2]
+
+
+def test_answers_that_have_the_marks_of_each_other_are_repaired_one_by_one(tmp_path):
+    notebook = solved()
+    one, other = cell_of(notebook, FIRST), cell_of(notebook, SECOND)
+    wanted = {FIRST: one.source, SECOND: other.source}
+    one.source, other.source = other.source, one.source
+    path = save(notebook, tmp_path)
+    said = student._faults(path, notebook.cells, HANDED)
+    assert sum("lost its nbgrader metadata" in line for line in said) == 2
+    assert said[2:] == [line for line in said if f"`{FIRST}` comes after a cell" in line]
+    for task in (FIRST, SECOND):
+        student.reset(path, task, keep_answer=True)
+    repaired = nbformat.read(path, as_version=4)
+    assert not student._faults(path, repaired.cells, HANDED)
+    for task, source in wanted.items():
+        assert cell_of(repaired, task).source == source
+
+
+def test_an_answer_in_the_cell_of_another_counts_and_is_said(tmp_path):
+    notebook = solved()
+    cell_of(notebook, FIRST).source += f"\n\n\n{cell_of(notebook, SECOND).source}"
+    delete(notebook, SECOND)
+    path = save(notebook, tmp_path)
+    lines, sound = student.check(path)
+    assert not sound
+    assert all((got, said) == (most, "") for got, most, said in rows(lines).values())
+    assert set(rows(lines)) == set(TASKS)
+    (said,) = student._faults(path, notebook.cells, HANDED)
+    assert said.startswith(f"grading takes `{SECOND}` from the cell of `{FIRST}`")
+    student.reset(path, SECOND)
+    (said,) = student._faults(path, nbformat.read(path, as_version=4).cells, HANDED)
+    assert said.endswith("write it into its own cell")

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import io
 import random
+import signal
 import sys
 import threading
 import warnings
@@ -144,8 +145,11 @@ def call(
     *,
     seconds: float | None,
     watch: Watch,
+    until: Callable[[float], contextlib.AbstractContextManager] | None = None,
 ) -> Any:
     """Call the function, without a limit where ``seconds`` is None.
+
+    ``until(seconds)`` interrupts it; :func:`deadline` if not given.
 
     Raises
     ------
@@ -153,7 +157,7 @@ def call(
         If it does not return.
     """
     try:
-        with quiet(), watch, deadline(seconds) if seconds else contextlib.nullcontext():
+        with quiet(), watch, (until or deadline)(seconds) if seconds else contextlib.nullcontext():
             return function(*args, **kwargs)
     except TooSlow:
         raise CallFault("too slow", f"still running after {seconds:.3g} seconds") from None
@@ -223,6 +227,28 @@ def deadline(seconds: float) -> Iterator[None]:
     finally:
         settle()
         running.release()
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Do what :func:`deadline` does, for less time, by a signal: in the main thread, on POSIX."""
+
+    def late(*_: object) -> NoReturn:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, late)
+    # More than once, for code that swallows every exception.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
+    try:
+        yield
+    finally:
+        while True:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+                break
+            except TooSlow:
+                continue
 
 
 @contextlib.contextmanager

@@ -76,9 +76,12 @@ class Found:
     role : list of int or None
         Which of the instructor's it is, or None for one of the student's own.
     how : list of str
-        What told that: "part", "id", "text" or, for an answer, "name".
+        What told that: "part", "id", "text" or, for an answer, "name", and "mark" if the name tells
+        against the marks of another answer.
     answers : dict of int to int
         For the instructor's answer cells, which of these it is.
+    elsewhere : dict of int to int
+        For answers that stand in the cell of another one, which of these that is.
     """
 
     cells: list[Cell]
@@ -87,6 +90,7 @@ class Found:
     role: list[int | None] = field(default_factory=list)
     how: list[str] = field(default_factory=list)
     answers: dict[int, int] = field(default_factory=dict)
+    elsewhere: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -154,6 +158,9 @@ def build(source: Any, released: Any, submitted: Any) -> Rebuilt:
         written = None if at is None else found.cells[at]
         if written is not None and one.unanswered(written.text):
             written = None
+        if place in found.elsewhere:
+            at = found.elsewhere[place]
+            written = _pointing(given, place, found.role[at], found.cells[at])
         blank = blank and written is None
         cells.append(_graded_cell(one, written))
         cells[-1]["id"] = ids[place]
@@ -162,6 +169,18 @@ def build(source: Any, released: Any, submitted: Any) -> Rebuilt:
         cells=cells, metadata=copy.deepcopy(source.metadata), nbformat=4, nbformat_minor=5
     )
     return Rebuilt(notebook, tuple(_notes(given, found, foreign)), blank, origins)
+
+
+def _pointing(given: list[Given], place: int, other: int, cell: Cell) -> Cell:
+    """Return what is run in the place of an answer that stands in the cell of another one.
+
+    A stub there would take the place of the student's function.
+    """
+    if other > place:
+        # Its tests come before that cell, which runs again in its own place.
+        return Cell("code", cell.text)
+    names = " and ".join(sorted(given[place].names))
+    return Cell("code", f"# {names} is in the cell of {given[other].part}.")
 
 
 def _ids(given: list[Given]) -> tuple[list[str], Iterator[str]]:
@@ -196,6 +215,12 @@ def split_answers(given: list[Given], submitted: Any) -> dict[str, int]:
     found = match(given, submitted)
     counts = {given[place].part: found.split[at] for place, at in found.answers.items()}
     return {part: parts for part, parts in counts.items() if parts > 1}
+
+
+def taken_from(given: list[Given], submitted: Any) -> dict[str, str]:
+    """Return in the cell of which answer each one stands that has no cell of its own."""
+    found = match(given, submitted)
+    return {given[place].part: given[found.role[at]].part for place, at in found.elsewhere.items()}
 
 
 def plain(text: str) -> str:
@@ -241,9 +266,13 @@ def match(given: list[Given], submitted: Any) -> Found:
             texts.setdefault(text, place)
 
     def role(cell: Cell) -> tuple[int | None, str]:
-        if cell.part in parts:
-            return parts[cell.part], "part"
         same = texts.get(plain(cell.text))
+        if cell.part in parts:
+            marked = given[parts[cell.part]]
+            # Marks of an answer on what is another cell of the course to the letter.
+            if same is not None and marked.answer and plain(cell.text) not in marked.texts:
+                return same, "text"
+            return parts[cell.part], "part"
         if same is not None:
             return same, "text"
         if not cell.text.strip():
@@ -252,9 +281,13 @@ def match(given: list[Given], submitted: Any) -> Found:
 
     found = _joined(given, cells_of(submitted), role)
     _take_roles(given, found, role)
+    _take_names(given, found)
     for place, one in enumerate(given):
         if one.answer:
             _choose(place, one, found)
+    for place, one in enumerate(given):
+        if one.answer:
+            _look_elsewhere(given, place, found)
     return found
 
 
@@ -272,6 +305,39 @@ def _take_roles(given: list[Given], found: Found, role: Any) -> None:
                 found.split.append(number)
                 found.role.append(its_role)
                 found.how.append(its_how)
+
+
+def _take_names(given: list[Given], found: Found) -> None:
+    """Believe the name of a function where the marks of its cell are another answer's."""
+    marked = _written_answers(given, found)
+    told = {
+        index: defined(cell.text)
+        for index, cell in enumerate(found.cells)
+        if index in marked or (found.role[index] is None and cell.kind == "code")
+    }
+    for index, place in marked.items():
+        claims = [n for n, one in enumerate(given) if one.answer and one.names & told[index]]
+        if len(claims) != 1 or claims[0] == place:
+            continue
+        names = given[claims[0]].names
+        others = [i for i, its in told.items() if i != index and its & names]
+        others += [
+            i for i, n in marked.items() if n == claims[0] and names & binds(found.cells[i].text)
+        ]
+        # Only if the cell holds nothing of the answer that it is marked as, and no other holds it.
+        if not others and not given[place].names & binds(found.cells[index].text):
+            found.role[index], found.how[index] = claims[0], "mark"
+
+
+def _written_answers(given: list[Given], found: Found) -> dict[int, int]:
+    """Return which cells are those of answers, with something written into them, and of which."""
+    return {
+        index: place
+        for index, place in enumerate(found.role)
+        if place is not None
+        and given[place].answer
+        and not given[place].unanswered(found.cells[index].text)
+    }
 
 
 def _written_into(one: Given, cell: Cell) -> Cell | None:
@@ -306,6 +372,16 @@ def _bound(statement: ast.stmt) -> set[str]:
             names.add((node.asname or node.name).split(".")[0])
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
+    return names
+
+
+def binds(text: str) -> set[str]:
+    """Return the names that a cell gives a value, by whatever means."""
+    tree = tree_of(text)
+    names = defined(text)
+    for statement in tree.body if tree else ():
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names |= _bound(statement)
     return names
 
 
@@ -381,14 +457,15 @@ def _choose(place: int, one: Given, found: Found) -> None:
     Of several copies the last that was changed counts: it is what the student's own Python had.
     """
     copies = [i for i, role in enumerate(found.role) if role == place]
-    for how in ("part", "id"):
+    for how in ("mark", "part", "id"):
         written = [
             i for i in copies if found.how[i] == how and not one.unanswered(found.cells[i].text)
         ]
         if written:
             found.answers[place] = written[-1]
             return
-    named = [i for i in range(len(found.cells)) if _defines(one, found, i, strict=bool(copies))]
+    ways = {"strict": bool(copies), "loosely": _loosely(place, one, found)}
+    named = [i for i in range(len(found.cells)) if _defines(one, found, i, **ways)]
     if named:
         found.answers[place] = named[-1]
         found.how[named[-1]] = "name"
@@ -397,13 +474,41 @@ def _choose(place: int, one: Given, found: Found) -> None:
         found.answers[place] = copies[-1]
 
 
-def _defines(one: Given, found: Found, index: int, *, strict: bool) -> bool:
+def _defines(one: Given, found: Found, index: int, *, strict: bool, loosely: bool) -> bool:
     """Return whether a cell that is no answer by its marks defines what one should."""
     cell = found.cells[index]
-    if found.role[index] is not None or not defined(cell.text) & one.names:
+    if found.role[index] is not None or not _holds(one, cell, loosely=loosely):
         return False
     # Text may quote code; it is an answer if it is nothing but code.
     return cell.kind == "code" or (not strict and parses(cell.text))
+
+
+def _holds(one: Given, cell: Cell, *, loosely: bool) -> bool:
+    """Return whether a cell defines the name of an answer; loosely, whether it binds it."""
+    if defined(cell.text) & one.names:
+        return True
+    known = loosely and cell.kind == "code" and any(name in cell.text for name in one.names)
+    return known and bool(binds(cell.text) & one.names)
+
+
+def _loosely(place: int, one: Given, found: Found) -> bool:
+    """Return whether an import, or any variable, of its name can be an answer."""
+    return place not in found.role and not any(defined(c.text) & one.names for c in found.cells)
+
+
+def _look_elsewhere(given: list[Given], place: int, found: Found) -> None:
+    """Find an answer that nobody wrote into its own cell in the cells of other answers."""
+    one, at = given[place], found.answers.get(place)
+    if at is not None and not one.unanswered(found.cells[at].text):
+        return
+    loosely = _loosely(place, one, found)
+    holding = [
+        index
+        for index in _written_answers(given, found)
+        if _holds(one, found.cells[index], loosely=loosely)
+    ]
+    if holding:
+        found.elsewhere[place] = holding[-1]
 
 
 def _own_cells(
@@ -508,7 +613,7 @@ def _notes(given: list[Given], found: Found, foreign: list[str]) -> list[str]:
     for place, one in enumerate(given):
         copies = [i for i, role in enumerate(found.role) if role == place]
         if one.answer:
-            notes += _answer_notes(place, one, found, copies)
+            notes += _answer_notes(given, place, found, copies)
         elif one.part and not copies:
             deleted.append(one.part)
         elif one.part and any(plain(found.cells[i].text) not in one.texts for i in copies):
@@ -529,9 +634,12 @@ def _notes(given: list[Given], found: Found, foreign: list[str]) -> list[str]:
     return notes
 
 
-def _answer_notes(place: int, one: Given, found: Found, copies: list[int]) -> list[str]:
+def _answer_notes(given: list[Given], place: int, found: Found, copies: list[int]) -> list[str]:
     """Return what was repaired of one answer."""
-    at = found.answers.get(place)
+    one, at = given[place], found.answers.get(place)
+    if place in found.elsewhere:
+        other = found.role[found.elsewhere[place]]
+        return [f"`{one.part}`: the answer was found in the cell of `{given[other].part}`"]
     if at is None:
         return [f"`{one.part}`: no cell holds an answer, and it counts as blank"]
     notes = []
@@ -540,6 +648,8 @@ def _answer_notes(place: int, one: Given, found: Found, copies: list[int]) -> li
     cell, how = found.cells[at], found.how[at]
     if how == "name":
         notes.append("the answer was found in a cell that had no marks of the course")
+    elif how == "mark":
+        notes.append("its cell had the marks of another answer and was found by its name")
     elif how == "id" and not one.unanswered(cell.text):
         notes.append("its cell had lost its marks and was found by its id")
     written = {

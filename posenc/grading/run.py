@@ -19,6 +19,7 @@ import posenc
 from posenc.grading import _check
 from posenc.grading._limits import CallFault
 from posenc.grading._report import Report
+from posenc.grading.assignments import SETUP
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.isolation.session import Names, Ran, Session
 from posenc.grading.results import FAULT, GRADED, Result, Task
@@ -78,7 +79,8 @@ def run(
                     late = "it was not run: the cells before took too long"
                     cell.outputs = [_error("TooSlow", late)]
                 else:
-                    ran = session.cell(cell.source, min(seconds, left))
+                    ours = cell.metadata.get("nbgrader", {}).get("grade_id") == SETUP
+                    ran = session.cell(cell.source, min(seconds, left), ours=ours)
                     left -= ran.seconds
                     cell.outputs = outputs(ran, cell.execution_count)
     state = FAULT if any(task.state == "fault" for task in judge.tasks) else GRADED

@@ -174,6 +174,10 @@ def _index(cells: list[Any], handed: Handed, part: str) -> int | None:
 def _places(cells: list[Any], handed: Handed, task: str) -> list[int]:
     """Return where a task's cells are, in the order in which they should be."""
     marked = [_marked(cells, part) for part in parts_of(task)]
+    answer = _index(cells, handed, task)
+    if answer is not None and _grade_id(cells[answer]) in {*handed.parts} - {task}:
+        # It has the marks of another answer.
+        marked[0] = [answer]
     places = [indices[-1] for indices in marked if indices]
     if task == SETUP:
         # Every other part comes after the first code cell.
@@ -308,14 +312,24 @@ def _faults(path: Path, cells: list[Any], handed: Handed) -> list[str]:
         "choose Edit > Merge Selected Cells"
         for task, parts in split.items()
     ]
+    elsewhere = rebuild.taken_from(handed.given, {"cells": cells})
+    faults += [
+        f"grading takes `{task}` from the cell of `{other}`: write it into its own cell"
+        + ("" if task in places else f", which {_command(path, task)} puts back")
+        for task, other in elsewhere.items()
+    ]
     for part in handed.parts:
         marked = _marked(cells, part)
+        if part in elsewhere and part not in places:
+            continue
         kinds = []
-        if not marked:
-            kinds.append("lost" if part in places else "deleted")
+        if part not in places:
+            kinds.append("deleted")
+        elif not marked or _grade_id(cells[places[part][0]]) in {*handed.parts} - {part, *split}:
+            kinds.append("lost")
         elif len(marked) > 1 and part not in split:
             kinds.append("copied")
-        if marked and cells[places[part][0]].cell_type != "code":
+        if marked and part in places and cells[places[part][0]].cell_type != "code":
             kinds.append("retyped")
         for kind in kinds:
             found.setdefault((_task_of(part), kind), []).append(part)

@@ -40,7 +40,9 @@ def package(assignment: str) -> dict[str, str]:
     for name in RUNNING:
         files[f"grading/{name}"] = (PACKAGE / "grading" / name).read_text(encoding="utf-8")
     files["grading/__init__.py"] = CHECKS
-    chapter = exercises.ASSIGNMENTS[assignment].chapter if assignment in exercises.ASSIGNMENTS else 0
+    chapter = (
+        exercises.ASSIGNMENTS[assignment].chapter if assignment in exercises.ASSIGNMENTS else 0
+    )
     for number, modules in CHAPTER_MODULES.items():
         for module in modules:
             text = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")

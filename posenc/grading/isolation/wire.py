@@ -30,6 +30,8 @@ HASHED = 10_000
 INT_BITS = 13_000
 # Beyond the time for a cell or a call, until the process that runs it is killed.
 GRACE = 2.0
+# What is read, and sent, at once.
+PIECE = 1 << 16
 FRAME = struct.Struct("<II")
 DTYPE = re.compile(r"[<>|=]?([biufc]\d+|[US]\d+|[mM]8(\[\d*\w+\])?)")
 # Kinds of dtype whose content crosses; of any other, an array is an object of the other side.
@@ -272,6 +274,7 @@ class Channel:
 
     def __init__(self, connection: socket.socket, *, patience: float | None = None) -> None:
         self.socket, self._patience = connection, patience
+        self._rest = bytearray()
 
     def send(self, header: dict[str, Any], arrays: list[bytes] = (), *, files: list[int] = ()):
         """Send a message, and open files along with it.
@@ -290,10 +293,12 @@ class Channel:
             self.socket.settimeout(self._patience)
             if files:
                 socket.send_fds(self.socket, [start], list(files))
+                start = b""
+            if size < PIECE:
+                self.socket.sendall(b"".join([start, text, *arrays]))
             else:
-                self.socket.sendall(start)
-            for part in (text, *arrays):
-                self.socket.sendall(part)
+                for part in (start + text, *arrays):
+                    self.socket.sendall(part)
         except OSError as error:
             raise Gone(str(error)) from None
 
@@ -336,18 +341,18 @@ class Channel:
 
     def _exactly(self, count: int, until: float | None) -> bytearray:
         # Its pages are taken as they are filled, whatever was announced.
-        data = bytearray(count)
-        view = memoryview(data)
-        while view:
+        while len(self._rest) < count:
             if until is not None:
                 left = until - monotonic()
                 if left <= 0:
                     raise Late
                 self.socket.settimeout(left)
-            got = self.socket.recv_into(view)
+            got = self.socket.recv(max(PIECE, min(count - len(self._rest), 16 * PIECE)))
             if not got:
                 raise Gone("it ended")
-            view = view[got:]
+            self._rest += got
+        data = self._rest[:count]
+        del self._rest[:count]
         return data
 
     def close(self) -> None:
