@@ -67,7 +67,7 @@ for name, lines in {
     "exit-caught": ["try:", "    raise SystemExit", "except SystemExit:", "    pass"],
 }.items():
     what = f"A right function: {name.replace('-', ' ')}."
-    answers(f"ok-{name}", what, body(*lines), quick=name in ("warns", "stderr", "thread-left"))
+    answers(f"ok-{name}", what, body(*lines), quick=name == "stderr")
 
 # Right answers in another form.
 
@@ -116,7 +116,8 @@ for name, source in {
     "no-numpy": "import math\ndef wavelengths(d_model, *, base=1e4):\n"
     "    return [2 * math.pi * base ** (2 * i / d_model) for i in range(d_model // 2)]",
 }.items():
-    answers(f"form-{name}", f"A right answer in this form: {name}.", {"wavelengths": source})
+    what = f"A right answer in this form: {name}."
+    answers(f"form-{name}", what, {"wavelengths": source}, quick=name == "callable")
 
 # Cells of the student's own; all answers are right.
 
@@ -200,8 +201,8 @@ for name, source in {
     "empty": "",
     "comment": "# nothing",
 }.items():
-    quick = name in ("magics", "os-exit", "redefined-check", "star-imports")
-    cells(f"own-{name}", f"A cell of the student's own: {name}.", source, quick=quick)
+    what = f"A cell of the student's own: {name}."
+    cells(f"own-{name}", what, source, quick=name == "os-exit")
 
 cells("own-many-ends", "Three cells in a row that end Python.", *["import os\nos._exit(3)"] * 3)
 
@@ -291,7 +292,7 @@ for name, (line, word) in {
         body(line, then=""),
         lost=NOTHING,
         word=word,
-        quick=name in ("os-exit", "zeros"),
+        quick=name == "os-exit",
     )
 
 answers("bad-coroutine", "A coroutine.", {"wavelengths": "async " + HEAD + RIGHT}, lost=NOTHING)
@@ -316,7 +317,6 @@ answers(
     "A wrong function that two later ones use, which are right.",
     {"inverse_frequencies": "def inverse_frequencies(d_model, *, base=1e4):\n    return 0"},
     lost={"inverse_frequencies": 0.0},
-    quick=True,
 )
 answers(
     "follows-crash",
@@ -419,6 +419,7 @@ answers(
     {"verdicts": "def verdicts():\n    return dict.fromkeys('abcdef', 'true')"},
     assignment="05-ledger",
     lost={"verdicts": 1.0},
+    quick=True,
 )
 answers(
     "ledger-sloppy",

@@ -44,7 +44,6 @@ theft(
     "import",
     "Imports the reference.",
     "import posenc\nreturn posenc.wavelengths(d_model, base=base)",
-    quick=True,
 )
 theft(
     "module",
@@ -119,7 +118,6 @@ for name, places in {
         name,
         f"Reads the solution {name.replace('-', ' ')}.",
         READ.replace("PLACES", repr(places)).replace("PATTERN", pattern),
-        quick=name == "by-way-up",
     )
 theft(
     "by-search",
@@ -271,7 +269,7 @@ for name, source in LIES.items():
         f"Returns something that is no answer: {name}.",
         {"wavelengths": f"{source}\n\n{HEAD}    return Lie()"},
         lost=NOTHING,
-        quick=name in ("eq", "array", "report"),
+        quick=name == "eq",
     )
 
 
@@ -351,7 +349,7 @@ for name, (source, lost) in CHANGES.items():
         f"Replaces what might judge: {name}; the answer is wrong.",
         {"wavelengths": f"{source}\n\n{HEAD}{FAILED}"},
         lost=lost,
-        quick=name in ("ast", "grade", "builtins"),
+        quick=name == "grade",
     )
 
 for name, line in {
@@ -406,7 +404,7 @@ for name, header in {
         f"Sends a message of its own while it runs: {name}.",
         {"wavelengths": f"{FORGE}{HEAD}    forge({header!r})\n{FAILED}"},
         lost=NOTHING,
-        quick=name in ("true", "died"),
+        quick=name == "true",
     )
 answers(
     "forge-bytes",
@@ -506,7 +504,6 @@ for name, source in {
         f"A test of candidates that is none: {name}.",
         {"accepts": f"{extra}{A}{source}"},
         lost={"accepts": 0.0},
-        quick=name in ("always", "own", "huge-call"),
     )
 
 # Harming others: the machine, the judge, the next submission.
@@ -606,7 +603,7 @@ for name, lines in {
         f"A function that harms others: {name}.",
         body(*lines, then=""),
         lost=NOTHING,
-        quick=name in ("parent",),
+        quick=name == "parent",
     )
 
 WRITE = """import glob, os, sqlite3
@@ -624,7 +621,6 @@ for name, place in {"cell": '"x"', "by-path": repr(str(ROOT / "gradebook.db"))}.
         f"gradebook-{name}",
         "A cell that gives everybody 99 points.",
         WRITE.replace("PLACES", place),
-        quick=name == "cell",
     )
 
 
@@ -661,7 +657,7 @@ def _(folder: Path) -> None:
 # Claims in the file.
 
 
-@edited("claim-result", "Says in its metadata that all is right.", lost=NOTHING, quick=True)
+@edited("claim-result", "Says in its metadata that all is right.", lost=NOTHING)
 def _(notebook: Notebook) -> None:
     tasks = [
         {
@@ -706,7 +702,7 @@ def _(notebook: Notebook) -> None:
     cell(notebook, "wavelengths")["source"] = f"{HEAD}{FAILED}"
 
 
-@edited("claim-test", "A test edited into its points.", lost=NOTHING, quick=True)
+@edited("claim-test", "A test edited into its points.", lost=NOTHING)
 def _(notebook: Notebook) -> None:
     for name in ("grade-wavelengths", "check-wavelengths"):
         cell(notebook, name)["source"] = "3"
@@ -826,6 +822,7 @@ answers(
     },
     assignment="04-learned-rope",
     lost={"rope": 0.0, "rope_scores": 0.0},
+    quick=True,
 )
 answers(
     "start-file",

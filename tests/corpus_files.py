@@ -34,7 +34,7 @@ ENDING = {"add_positions": 0.0, "impossible_pairs": 0.0, "accepts": 0.0}
 # What is in the folder.
 
 
-@entry("complete", "The model solution.", quick=True)
+@entry("complete", "The model solution.")
 def _(folder: Path) -> None:
     save(folder, complete())
 
@@ -53,7 +53,7 @@ def _(folder: Path) -> None:
     save(folder, released())
 
 
-@entry("empty-folder", "An empty folder.", state=MISSING, word="no notebook", quick=True)
+@entry("empty-folder", "An empty folder.", state=MISSING, word="no notebook")
 def _(folder: Path) -> None:
     pass
 
@@ -74,7 +74,7 @@ def _(folder: Path) -> None:
     (folder / f"{MOST}.html").write_text("<script>alert(1)</script>", "utf-8")
 
 
-@entry("empty-file", "A file without a byte.", state=UNGRADABLE, word="empty", quick=True)
+@entry("empty-file", "A file without a byte.", state=UNGRADABLE, word="empty")
 def _(folder: Path) -> None:
     (folder / FILE).write_bytes(b"")
 
@@ -118,7 +118,7 @@ def _(folder: Path) -> None:
     os.truncate(folder / FILE, 60_000_000)
 
 
-@entry("latin-1", "Saved in Latin-1.", word="Latin-1", quick=True)
+@entry("latin-1", "Saved in Latin-1.", word="Latin-1")
 def _(folder: Path) -> None:
     notebook = complete()
     notebook["cells"].append(code("größe = 'é'"))
@@ -213,7 +213,7 @@ def _(folder: Path) -> None:
     (folder / FILE).mkdir()
 
 
-@entry("fifo", "A pipe with the notebook's name.", state=MISSING, quick=True)
+@entry("fifo", "A pipe with the notebook's name.", state=MISSING)
 def _(folder: Path) -> None:
     os.mkfifo(folder / FILE)
 
@@ -250,7 +250,7 @@ def _(folder: Path) -> None:
     (folder / "again").symlink_to(".")
 
 
-@entry("special-files", "Pipes, devices, links and odd names beside the notebook.", quick=True)
+@entry("special-files", "Pipes, devices, links and odd names beside the notebook.")
 def _(folder: Path) -> None:
     save(folder, complete())
     os.mkfifo(folder / "pipe.txt")
@@ -305,7 +305,7 @@ def _(folder: Path) -> None:
 # What is in the notebook.
 
 
-@edited("format-3", "Format 3 of notebooks.", quick=True)
+@edited("format-3", "Format 3 of notebooks.")
 def _(notebook: Notebook) -> Notebook:
     sheet = []
     for one in notebook["cells"]:
@@ -341,7 +341,7 @@ def _(notebook: Notebook) -> None:
         one.pop("id")
 
 
-@edited("no-metadata", "All metadata removed, as an editor may do.", quick=True)
+@edited("no-metadata", "All metadata removed, as an editor may do.")
 def _(notebook: Notebook) -> None:
     notebook["metadata"] = {}
     for one in notebook["cells"]:
@@ -378,7 +378,7 @@ def _(notebook: Notebook) -> None:
     cell_["source"] = [cell_["source"], None, 3]
 
 
-@edited("bad-outputs", "Outputs that are broken, or are 20 MB.", quick=True)
+@edited("bad-outputs", "Outputs that are broken, or are 20 MB.")
 def _(notebook: Notebook) -> None:
     cell(notebook, "wavelengths")["outputs"] = [{"output_type": "nonsense"}, None, 3]
     long = {"output_type": "stream", "name": "stdout", "text": "x" * 20_000_000}
@@ -386,13 +386,13 @@ def _(notebook: Notebook) -> None:
     cell(notebook, "accepts")["outputs"] = "none"
 
 
-@edited("duplicated-test", "A locked cell copied, which stops stock nbgrader.", quick=True)
+@edited("duplicated-test", "A locked cell copied, which stops stock nbgrader.")
 def _(notebook: Notebook) -> None:
     notebook["cells"].append(copied(notebook, "grade-wavelengths"))
     notebook["cells"].insert(3, copied(notebook, "check-accepts"))
 
 
-@edited("duplicated-answer", "An answer's cell copied, all metadata too.", quick=True)
+@edited("duplicated-answer", "An answer's cell copied, all metadata too.")
 def _(notebook: Notebook) -> None:
     notebook["cells"].insert(at(notebook, "wavelengths"), copied(notebook, "wavelengths"))
 
@@ -438,7 +438,7 @@ def _(notebook: Notebook) -> None:
     cell(notebook, "wavelengths")["source"] += '\n\ncheck("wavelengths")\ngrade("wavelengths")'
 
 
-@edited("two-answers-in-one", "Two answers in one cell, the other cell deleted.")
+@edited("two-answers-in-one", "Two answers in one cell, the other cell deleted.", quick=True)
 def _(notebook: Notebook) -> None:
     taken = cell(notebook, "inverse_frequencies")["source"]
     other = cell(notebook, "sinusoidal_encoding")
@@ -446,7 +446,7 @@ def _(notebook: Notebook) -> None:
     notebook["cells"].remove(other)
 
 
-@edited("deleted-test", "A test deleted.", quick=True)
+@edited("deleted-test", "A test deleted.")
 def _(notebook: Notebook) -> None:
     notebook["cells"].remove(cell(notebook, "grade-wavelengths"))
 
@@ -495,7 +495,7 @@ def _(notebook: Notebook) -> None:
 
 for kind in ("markdown", "raw"):
 
-    @edited(f"answer-{kind}", f"An answer's cell turned into {kind}.", quick=kind == "markdown")
+    @edited(f"answer-{kind}", f"An answer's cell turned into {kind}.")
     def _(notebook: Notebook, kind: str = kind) -> None:
         answer = cell(notebook, "wavelengths")
         answer["cell_type"] = kind
@@ -520,7 +520,7 @@ def _(notebook: Notebook) -> None:
     }
 
 
-@edited("swapped-ids", "Ids of two answers exchanged.")
+@edited("swapped-ids", "Ids of two answers exchanged.", quick=True)
 def _(notebook: Notebook) -> None:
     one, other = cell(notebook, "wavelengths"), cell(notebook, "add_positions")
     for key in ("id", "metadata"):
@@ -594,5 +594,9 @@ def _(notebook: Notebook) -> None:
 # The same by other means than the editor.
 
 cells(
-    "pasted-test", "A test pasted without its metadata.", 'grade("wavelengths")', before="accepts"
+    "pasted-test",
+    "A test pasted without its metadata.",
+    'grade("wavelengths")',
+    before="accepts",
+    quick=True,
 )
