@@ -70,6 +70,7 @@ def run(
         cell.outputs, cell.execution_count = [], count + 1
     with Session(sandbox, files) as session:
         judge = _Judge(session)
+        judge.know(cells)
         for judged, together in groupby(cells, _is_judged):
             if judged:
                 judge.run_all(list(together))
@@ -111,6 +112,15 @@ class _Judge:
                 "grade": self._reporting(_check.grade_in),
             }
         )
+
+    def know(self, cells: list[Any]) -> None:
+        """Take from the instructor's cells what no student's cell may stand in for."""
+        for cell in cells:
+            part = cell.metadata.get("nbgrader", {})
+            if part.get("solution"):
+                self._names.asked.add(part["grade_id"])
+            elif part:
+                self._names.give_imports(cell.source)
 
     def run_all(self, cells: list[Any]) -> None:
         """Run cells that no student's cell comes between.

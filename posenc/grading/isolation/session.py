@@ -42,6 +42,8 @@ MARGIN = 4.0
 # What calls of the judge's functions may take, of the judge's memory too.
 CALLBACKS = 20_000
 CALLBACK_BYTES = 4 << 20
+# Numbers in, times numbers asked for: less than that is not worth a watch.
+SMALL = 1e6
 CALLBACK_MEMORY = 512 << 20
 # How often a graded cell may end the whole session, and how long running its cells again may take.
 LOSSES = 2
@@ -114,7 +116,9 @@ class Session:
         started = monotonic()
         self._talk, self._life = self._sandbox.copy()
         for name, data in self._files.items():
-            self._fork({"do": "cell", "cell": "", "seconds": 10.0, "files": [name]}, [data])
+            self._fork(
+                {"do": "cell", "cell": "", "seconds": 10.0, "files": [name], "ours": False}, [data]
+            )
         for request, arrays in self._done:
             if self._talk is None or self._replayed + monotonic() - started > REPLAY_SECONDS:
                 self._lose()
@@ -132,7 +136,8 @@ class Session:
         """Run a cell of the student's, or one of ours that needs no fork."""
         given, arrays = self.names.given()
         request = {"do": "cell", "cell": source, "seconds": seconds, "given": given}
-        request["ours"] = ours
+        # After a cell of the student's, nothing is known to be what it was.
+        request["ours"] = ours and not self._done
         request["known"] = self.names.own()
         started = monotonic()
         self._losses = 0
@@ -319,6 +324,23 @@ def _safe(part: tuple[str, Any]) -> tuple[str, str]:
     return kind, ""
 
 
+def _is_small(args: Any, kwargs: Any) -> bool:
+    """Return whether a call takes hardly any time or memory, whatever is computed from it."""
+    size = 1.0
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, np.ndarray):
+            size *= max(value.size, 1)
+        elif isinstance(value, int):
+            size *= max(abs(value), 1)
+        elif isinstance(value, list | tuple | range):
+            size *= max(len(value), 1)
+            if not all(isinstance(item, int | float) for item in value):
+                return False
+        elif not isinstance(value, float | str | None | np.generic):
+            return False
+    return size < SMALL
+
+
 @contextlib.contextmanager
 def _bounded(seconds: float) -> Iterator[None]:
     """Limit what a call of the judge's own functions takes, for its arguments are the student's."""
@@ -364,11 +386,14 @@ class Names(dict):
     ----------
     asked : set of str
         Names that the student is asked to give a value although Python has them.
+    slow : set of str
+        Functions that used up their time.
     """
 
     def __init__(self, session: Session) -> None:
         super().__init__(__builtins__=builtins)
         self.asked: set[str] = set()
+        self.slow: set[str] = set()
         self._session = session
         self._lasting: set[str] = {"__builtins__"}
         self._given: dict[str, Any] = {}
@@ -517,12 +542,15 @@ class Names(dict):
         self, request: dict[str, Any], arrays: list[bytes], seconds: float
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Call one of the judge's functions for the other side, and return the message."""
-        args, kwargs = _decoded(request, arrays, self._get())
         try:
+            args, kwargs = _decoded(request, arrays, self._get())
             function = self._ours[request["call"]]
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            raise Gone(f"it does not speak as agreed: {type(error).__name__}") from None
+        try:
             if sum(map(len, arrays)) > CALLBACK_BYTES:
                 raise MemoryError("a call of this size is not answered while grading")
-            with _bounded(seconds):
+            with contextlib.nullcontext() if _is_small(args, kwargs) else _bounded(seconds):
                 form, data = encode(function(*args, **kwargs), self._put)
         except (Late, Gone):
             raise
@@ -574,6 +602,11 @@ class Names(dict):
         request = {"do": "call", "of": remote.target(), "form": form}
         request["off_limits"] = list(off_limits)
         reply, data = self._session.ask(request, arrays, seconds)
+        if "raised" in reply:
+            # What a function raises is a fault, but for what is meant to end a program.
+            cause = _exception(reply["raised"], "")
+            name = type(cause).__name__ if cause else "KeyboardInterrupt"
+            raise CallFault("crash", f"it raises {name}") from cause
         _raise(reply)
         count = reply.get("values")
         if type(count) is not int:
@@ -782,6 +815,12 @@ class _RemoteFunction(_Remote, Elsewhere):
         return self._names.call(
             self, args, kwargs, seconds=seconds, off_limits=off_limits, opaque=True
         )
+
+    def slow(self, now: bool = False) -> bool:
+        """Return whether it ever used up its time; take note if it does now."""
+        if now and self._of is not None:
+            self._names.slow.add(self._of)
+        return self._of in self._names.slow
 
     def called_names(self) -> set[str]:
         """Return the global names that it uses."""
