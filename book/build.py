@@ -110,7 +110,9 @@ def _run_jupyter_book() -> int:
     command += ["--all", "-W", "-n", "--keep-going", "--quiet"]
     # Cells import this tree's posenc, whichever is installed.
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1"}
+    # Pages are executed side by side, and threads of small matrix products only get in their way.
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **threads, "PYTHONPATH": path, "PYTHONUTF8": "1"}
     process = subprocess.Popen(
         command,
         cwd=ROOT,
