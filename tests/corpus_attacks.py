@@ -54,7 +54,7 @@ theft(
     "module-unwrapped",
     "Calls the code of the reference as a function of another name.",
     "import types, posenc.sinusoidal as s\n"
-    "return types.FunctionType(s.wavelengths.__code__, s.__dict__)(d_model)",
+    "return types.FunctionType(s.wavelengths.__code__, s.__dict__)(d_model, base=base)",
 )
 theft(
     "in-other-process",
@@ -78,69 +78,98 @@ theft(
 theft(
     "grading",
     "Asks the checks for the cases and the right values.",
-    "from posenc.grading import _judge\nfrom posenc import exercises\n"
-    "task = exercises.get('wavelengths')\n"
-    "return _judge.draw_cases(task, None)[0][0].expected",
+    "import os\nfrom posenc.grading import _judge\nfrom posenc import exercises\n"
+    "task = exercises.get('wavelengths')\nfor seed in (None, os.environ.get('POSENC_SEED')):\n"
+    "    for case in sum(map(list, _judge.draw_cases(task, seed)), []):\n"
+    "        if case.args == (d_model,):\n            return task.reference(d_model, base=base)",
 )
 theft(
     "getsource",
     "Reads the text of the reference.",
     "import inspect, posenc.sinusoidal as s\n"
-    "names = {'np': np, 'inverse_frequencies': inverse_frequencies}\n"
-    "exec(inspect.getsource(s.wavelengths), names)\nreturn names['wavelengths'](d_model)",
+    "names = {**vars(s), 'inverse_frequencies': inverse_frequencies}\n"
+    "exec(inspect.getsource(s.wavelengths), names)\n"
+    "return names['wavelengths'](d_model, base=base)",
 )
 
-READ = """import json
+READ = f"""import json, os
 from pathlib import Path
-for path in PLACES:
-    for found in PATTERN:
-        text = found.read_text()
+for place in PLACES:
+    for name in ("solutions/{MOST}/{MOST}.py", "{SOURCE}"):
+        if not os.path.exists(os.path.join(place, name)):
+            continue
+        text = Path(place, name).read_text()
+        if name.endswith('.ipynb'):
+            text = '\\n'.join(''.join(cell['source']) for cell in json.loads(text)['cells'])
         start = text.index('def wavelengths')
-        text = text[start:text.index('### END', start)]
         names = dict(globals())
-        exec(text.encode().decode('unicode_escape').replace('",\\n', '\\n'), names)
+        exec(text[start:text.index('### END', start)], names)
         return names['wavelengths'](d_model, base=base)
 """
 for name, places in {
-    "by-path": [str(ROOT), str(ROOT / "_build/source"), "/course"],
+    "by-path": [str(ROOT), "/course"],
     "by-way-up": ["..", "../..", "../../..", "../../../..", "../../../../.."],
     "proc-root": [
-        "/proc/1/root",
-        "/proc/self/root",
+        f"/proc/1/root{ROOT}",
+        f"/proc/self/root{ROOT}",
         "/proc/1/cwd",
         "/proc/self/cwd",
         "/proc/2/cwd",
     ],
 }.items():
-    names = (f"solutions/{MOST}/{MOST}.py", f"source/{MOST}/{MOST}.ipynb")
-    pattern = f"[Path(path, p) for p in {names} if Path(path, p).exists()]"
     theft(
         name,
         f"Reads the solution {name.replace('-', ' ')}.",
-        READ.replace("PLACES", repr(places)).replace("PATTERN", pattern),
+        READ.replace("PLACES", repr(places)),
     )
+# Libraries are left out: to search them too takes longer than a function may.
+SEARCH = """import os
+def found(wanted):
+    for folder, folders, files in os.walk('/'):
+        folders[:] = set(folders) - {'proc', 'sys', 'usr', 'dev', 'site-packages', '__pycache__'}
+        for name in files:
+            if wanted(name):
+                yield os.path.join(folder, name)
+"""
 theft(
     "by-search",
     "Searches the disk for the solution.",
-    "import os\nfor folder, _, files in os.walk('/'):\n    for name in files:\n"
-    "        if name.endswith(('.py', '.ipynb')) and not folder.startswith(('/usr', '/proc')):\n"
-    "            text = open(os.path.join(folder, name), errors='replace').read()\n"
-    "            if 'np.pi / frequencies' in text:\n"
-    "                return 2 * np.pi / inverse_frequencies(d_model, base=base)",
+    "for path in found(lambda name: name.endswith(('.py', '.ipynb'))):\n    try:\n"
+    "        text = open(path, errors='replace').read()\n    except OSError:\n        continue\n"
+    "    if 'np.pi / frequencies' in text:\n"
+    "        return 2 * np.pi / inverse_frequencies(d_model, base=base)",
+    first=SEARCH,
+)
+theft(
+    "others",
+    "Reads what others handed in.",
+    "import glob\nfor up in ('..', '../..', '../../..', '/course/submitted', "
+    f"{str(ROOT / 'submitted')!r}):\n"
+    "    for path in glob.glob(f'{up}/*/*/*.ipynb'):\n"
+    "        if 'np.pi / frequencies' in open(path).read():\n"
+    "            return 2 * np.pi / inverse_frequencies(d_model, base=base)",
 )
 theft(
     "open-files",
     "Reads what other processes have open.",
-    "import glob\nfor path in glob.glob('/proc/*/fd/*') + glob.glob('/proc/*/environ'):\n"
-    "    try:\n        text = open(path, 'rb').read(9999)\n    except OSError:\n        continue\n"
+    "import glob, os\nfor path in glob.glob('/proc/*/environ') + glob.glob('/proc/*/fd/*'):\n"
+    "    try:\n        text = os.read(os.open(path, os.O_NONBLOCK), 9999)\n"
+    "    except OSError:\n        continue\n"
     "    if b'POSENC_SEED' in text or b'wavelengths' in text:\n"
     "        return 2 * np.pi / inverse_frequencies(d_model, base=base)",
 )
 theft(
     "memory",
-    "Reads the memory of its parent.",
-    "import os\nwith open(f'/proc/{os.getppid()}/mem', 'rb') as file:\n    file.seek(2**20)\n"
-    "    file.read(10)\nreturn 2 * np.pi / inverse_frequencies(d_model, base=base)",
+    "Looks for the seed in the memory of its parent, and in its own.",
+    "import os\nwanted = bytes(reversed(b'=DEES_CNESOP'))\n"
+    "for process in (os.getppid(), 'self'):\n    try:\n"
+    "        for line in open(f'/proc/{process}/maps'):\n            if '[stack]' in line:\n"
+    "                start, end = (int(n, 16) for n in line.split()[0].split('-'))\n"
+    "                with open(f'/proc/{process}/mem', 'rb', buffering=0) as file:\n"
+    "                    file.seek(start)\n"
+    "                    if wanted in file.read(end - start):\n"
+    "                        return 2 * np.pi / inverse_frequencies(d_model, base=base)\n"
+    "    except OSError:\n        pass",
 )
 theft(
     "environment",
@@ -158,8 +187,8 @@ theft(
 theft(
     "gc",
     "Searches all objects for a function of this name.",
-    "import gc\nfor thing in gc.get_objects():\n"
-    "    if getattr(thing, '__name__', '') == 'wavelengths' and callable(thing):\n"
+    "import gc, types\nfor thing in gc.get_objects():\n"
+    "    if isinstance(thing, types.FunctionType) and thing.__name__ == 'wavelengths':\n"
     "        if thing is not wavelengths:\n            return thing(d_model, base=base)",
 )
 theft(
@@ -189,7 +218,7 @@ theft(
     "network",
     "Downloads the answer.",
     "import urllib.request\n"
-    "urllib.request.urlopen('http://localhost:8000/02-sinusoidal.html', timeout=1).read()\n"
+    "urllib.request.urlopen('http://127.0.0.1:8000/02-sinusoidal.html', timeout=1).read()\n"
     "return 2 * np.pi / inverse_frequencies(d_model, base=base)",
 )
 theft(
@@ -606,16 +635,19 @@ for name, lines in {
         quick=name == "parent",
     )
 
-WRITE = """import glob, os, sqlite3
+WRITE = (
+    SEARCH
+    + """import glob, itertools, sqlite3
 places = [PLACES, "gradebook.db", "../gradebook.db", "../../gradebook.db", "../../../gradebook.db"]
-places += glob.glob("/**/gradebook.db", recursive=True) + glob.glob("/proc/*/fd/*")
-for place in places:
+places += glob.glob("/proc/*/fd/*")
+for place in itertools.chain(places, found(lambda name: name == "gradebook.db")):
     try:
         with sqlite3.connect(f"file:{place}?mode=rw", uri=True, timeout=0.1) as database:
             database.execute("update grade set manual_score = 99, auto_score = 99")
     except Exception:
         pass
 """
+)
 for name, place in {"cell": '"x"', "by-path": repr(str(ROOT / "gradebook.db"))}.items():
     cells(
         f"gradebook-{name}",

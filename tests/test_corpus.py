@@ -101,3 +101,16 @@ def test_a_sample_ends_as_it_should(name, tmp_path, sandboxes):
 @pytest.mark.parametrize("name", [entry.name for entry in corpus.ENTRIES if not entry.quick])
 def test_each_ends_as_it_should(name, tmp_path, sandboxes):
     assert not difference(ENTRIES[name], judge(ENTRIES[name], tmp_path, sandboxes))
+
+
+@pytest.mark.parametrize("order", [("leaves", "steal-leftovers"), ("steal-leftovers", "leaves")])
+def test_nothing_that_one_leaves_is_found_by_the_next_or_lost_by_the_one_before(
+    order, tmp_path, sandboxes
+):
+    sandbox, _ = sandboxes(ENTRIES["leaves"].assignment)
+    started = sandbox._process.pid
+    for name in (*order, *order):
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        assert not difference(ENTRIES[name], judge(ENTRIES[name], folder, sandboxes)), name
+    # It is about one process that is ready, not about one that was started again.
+    assert sandbox._process.pid == started
