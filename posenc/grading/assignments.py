@@ -30,9 +30,8 @@ SOURCE = "_build/source"
 RELEASE = "exercises"
 # Copies in the package, which `posenc reset` restores from; students work in exercises/.
 CARRIED = "posenc/exercises/notebooks"
-# For one cell, in grading and in `posenc check`. A graded cell stops an endless function by itself,
-# at worst after 100.
-CELL_SECONDS = 120
+# For one cell of the student's, in grading and in `posenc check`.
+CELL_SECONDS = 60
 STAMP = ".made-from"
 RELEASED_STAMP = ".released"
 SETUP = "setup"

@@ -16,9 +16,8 @@ from typing import Any
 import nbformat
 from nbgrader.utils import find_all_files
 
-from posenc.grading import run
 from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE
-from posenc.grading.assignments import CourseError, write_whole
+from posenc.grading.assignments import CELL_SECONDS, CourseError, write_whole
 from posenc.grading.record import Recorder
 from posenc.grading.results import FAULT, MISSING, Result
 from posenc.grading.workers import Assigned, Job, Judged, judge_all
@@ -49,7 +48,7 @@ def has_seed() -> bool:
     return os.environ.get(SEED_VARIABLE, PRACTICE_SEED) not in ("", PRACTICE_SEED)
 
 
-def assigned(course: Any, name: str, *, cell_seconds: float = run.CELL_SECONDS) -> Assigned:
+def assigned(course: Any, name: str, *, cell_seconds: float = CELL_SECONDS) -> Assigned:
     """Return what submissions of an assignment are judged by.
 
     Parameters

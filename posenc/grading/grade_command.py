@@ -18,7 +18,7 @@ from tqdm import tqdm
 from traitlets.config import PyFileConfigLoader
 from traitlets.config.loader import ConfigFileNotFound
 
-from posenc.grading import assignments, batch, run
+from posenc.grading import assignments, batch
 from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE
 from posenc.grading.assignments import CourseError
 from posenc.grading.export import stored
@@ -181,7 +181,7 @@ def _planned(
     """Return what to grade, what to judge by, and what was graded before."""
     settings = course.config.get("SubmissionExporter", {})
     given = batch.assigned(
-        course, name, cell_seconds=settings.get("cell_seconds", run.CELL_SECONDS)
+        course, name, cell_seconds=settings.get("cell_seconds", assignments.CELL_SECONDS)
     )
     work = batch.plan(course, name, student=student, force=force)
     if not work.jobs and not work.skipped:

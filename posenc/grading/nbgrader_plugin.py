@@ -11,7 +11,7 @@ from typing import Any
 
 from nbconvert.exporters import NotebookExporter
 from nbgrader.converters import NbGraderException
-from traitlets import Float, Integer
+from traitlets import Float, Integer, List, Unicode
 
 from posenc.grading import assignments, batch
 from posenc.grading.assignments import CourseError
@@ -37,13 +37,18 @@ class SubmissionExporter(NotebookExporter):
     """Grades submissions by :mod:`posenc.grading.batch`, in place of nbgrader's two conversions."""
 
     jobs = Integer(1, help="How many submissions are graded at a time.").tag(config=True)
-    cell_seconds = Float(batch.run.CELL_SECONDS, help="For one cell of a student's notebook.").tag(
-        config=True
-    )
+    cell_seconds = Float(
+        assignments.CELL_SECONDS, help="For one cell of a student's notebook."
+    ).tag(config=True)
+
+    only = List(
+        Unicode(), help="Assignments that are graded here and not by nbgrader alone; all if empty."
+    ).tag(config=True)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.parent.convert_notebooks = self._grade
+        if not self.only or self.parent.coursedir.assignment_id in self.only:
+            self.parent.convert_notebooks = self._grade
 
     def _grade(self) -> None:
         """Grade what the command names, and end with an error if somebody has to look."""

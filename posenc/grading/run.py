@@ -19,12 +19,11 @@ import posenc
 from posenc.grading import _check
 from posenc.grading._limits import CallFault
 from posenc.grading._report import Report
-from posenc.grading.assignments import SETUP
+from posenc.grading.assignments import CELL_SECONDS, SETUP
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.isolation.session import Names, Ran, Session
 from posenc.grading.results import FAULT, GRADED, Result, Task
 
-CELL_SECONDS = 60.0
 # For all cells of the student's together; what is left of them is not run, and is said.
 NOTEBOOK_SECONDS = 300.0
 PRINTED = 10_000

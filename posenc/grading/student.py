@@ -33,6 +33,8 @@ from posenc.grading._execute import ToTheEnd
 from posenc.grading.assignments import CELL_SECONDS, SETUP, CourseError
 
 NOTEBOOKS = "notebooks"
+# A graded cell stops an endless function by itself, at worst after 100.
+GRADED_SECONDS = 120
 REPORT = "application/vnd.posenc.report+json"
 # What a graded cell runs here: the report as data, and whether grading would find the course's
 # own functions under the names that the locked cells call.
@@ -471,6 +473,7 @@ def _run(
             if graded:
                 task = part.removeprefix("grade-")
                 progress(f"{len(outcomes) + 1} of {len(handed.tasks)}: {task}")
+            kernel.timeout = max(timeout, GRADED_SECONDS) if graded else timeout
             kernel.execute_cell(cells[index], index, store_history=True)
             cell = cells[index]
             if graded:

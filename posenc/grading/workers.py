@@ -19,7 +19,7 @@ import nbformat
 
 import posenc
 from posenc.grading import rebuild, run
-from posenc.grading.assignments import CourseError
+from posenc.grading.assignments import CELL_SECONDS, CourseError
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Result
 
@@ -66,7 +66,7 @@ class Assigned:
     sources: dict[str, str]
     released: dict[str, str]
     files: dict[str, bytes]
-    cell_seconds: float = run.CELL_SECONDS
+    cell_seconds: float = CELL_SECONDS
 
 
 @dataclass(frozen=True)
