@@ -315,17 +315,19 @@ def _take_names(given: list[Given], found: Found) -> None:
         for index, cell in enumerate(found.cells)
         if index in marked or (found.role[index] is None and cell.kind == "code")
     }
+    counts = Counter(name for names in told.values() for name in names)
     for index, place in marked.items():
         claims = [n for n, one in enumerate(given) if one.answer and one.names & told[index]]
         if len(claims) != 1 or claims[0] == place:
             continue
-        names = given[claims[0]].names
-        others = [i for i, its in told.items() if i != index and its & names]
-        others += [
-            i for i, n in marked.items() if n == claims[0] and names & binds(found.cells[i].text)
-        ]
-        # Only if the cell holds nothing of the answer that it is marked as, and no other holds it.
-        if not others and not given[place].names & binds(found.cells[index].text):
+        claimed = given[claims[0]]
+        if any(counts[name] > 1 for name in claimed.names & told[index]):
+            continue
+        rest = [found.cells[i] for i, n in marked.items() if n == claims[0]]
+        # Only if it holds nothing of what it is marked as, and the cells marked as that lack it.
+        if not _holds(given[place], found.cells[index], loosely=True) and not any(
+            _holds(claimed, cell, loosely=True) for cell in rest
+        ):
             found.role[index], found.how[index] = claims[0], "mark"
 
 
