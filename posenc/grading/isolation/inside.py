@@ -468,9 +468,11 @@ def _run_cell(
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Run a student's cell, and return what it shows and which names it gave a value."""
     for name, data in zip(request.get("files", []), arrays, strict=False):
-        path = Path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        # One that has no room here costs that file alone.
+        with contextlib.suppress(OSError):
+            path = Path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
     if request.get("given"):
         shell.user_ns.update(decode(request["given"], arrays, imported))
     printed, shown = _Text(), []
@@ -493,7 +495,7 @@ def _run_cell(
     reply: dict[str, Any] = {
         "printed": printed.text + ("\n... the rest is cut\n" if printed.cut else ""),
         "shown": _few([data for data in map(_mime, shown) if data]),
-        "bound": sorted(set(request["known"]).intersection(bound)),
+        "bound": sorted(set(request.get("known", ())).intersection(bound)),
         "error": _error(error, request["seconds"]),
         "figures": len(figures),
     }

@@ -115,10 +115,9 @@ class Session:
         """Start afresh, and bring it to where it was."""
         started = monotonic()
         self._talk, self._life = self._sandbox.copy()
-        for name, data in self._files.items():
-            self._fork(
-                {"do": "cell", "cell": "", "seconds": 10.0, "files": [name], "ours": False}, [data]
-            )
+        if self._files:
+            request = {"do": "cell", "cell": "", "seconds": 10.0, "ours": False}
+            self._fork({**request, "files": list(self._files)}, list(self._files.values()))
         for request, arrays in self._done:
             if self._talk is None or self._replayed + monotonic() - started > REPLAY_SECONDS:
                 self._lose()
