@@ -572,7 +572,7 @@ def _(notebook: Notebook) -> None:
 @edited("typing-error", "A function's name mistyped.", lost=NOTHING, word="wavelengths")
 def _(notebook: Notebook) -> None:
     answer = cell(notebook, "wavelengths")
-    answer["source"] = answer["source"].replace("def wavelengths", "def wavelenghts")
+    answer["source"] = answer["source"].replace("def wavelengths", "def wave_lengths")
 
 
 @edited("syntax-error", "A parenthesis left open.", lost=NOTHING, word="wavelengths", quick=True)
