@@ -14,7 +14,7 @@ import posenc
 from posenc.exercises import EXERCISES
 
 ARGUMENTS = {"wavelengths": (8,), "angles": ([1.0, 2.0], [3.0, 4.0]), "verdicts": ()}
-NAME = sys.argv[2]
+NAME = sys.argv[2] if __name__ == "__main__" else "wavelengths"
 key = expected = (
     dict.fromkeys("abcdef", "true")
     if NAME == "verdicts"
