@@ -1,6 +1,5 @@
 """Student code runs shut in: what it can read, take, leave behind, and break."""
 
-# ruff: noqa: E501 - a line of code that attacks is easier to read whole
 from __future__ import annotations
 
 import ast
@@ -33,6 +32,16 @@ shut_in = pytest.mark.skipif(not can_isolate(), reason="bubblewrap is not instal
 as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs to be root"
 )
+
+
+def some(cases, *quick: str) -> list:
+    """Return the parameters of a test; all but a few belong to the slow tests."""
+    return [
+        pytest.param(case, id=str(case), marks=[] if case in quick else pytest.mark.slow)
+        for case in cases
+    ]
+
+
 RIGHT = """
 import numpy as np
 
@@ -150,7 +159,7 @@ def solution_lines(assignment: str) -> set[str]:
 
 
 @shut_in
-@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+@pytest.mark.parametrize("assignment", some(ASSIGNMENTS, "02-sinusoidal"))
 def test_nothing_that_can_be_read_holds_an_answer(assignment, monkeypatch):
     monkeypatch.setenv("POSENC_SEED", "a-seed-that-nobody-knows")
     text = readable(assignment)
@@ -189,6 +198,7 @@ def test_no_path_leads_to_the_course(sandbox):
 
 
 @shut_in
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "prefix"),
     [
@@ -227,7 +237,7 @@ def test_a_course_that_is_also_the_environment_is_refused(tmp_path, monkeypatch)
         sandboxes._shut_in({}, [])
 
 
-@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+@pytest.mark.parametrize("assignment", some(ASSIGNMENTS, "02-sinusoidal"))
 def test_the_masked_package_works(assignment):
     chapter = ASSIGNMENTS[assignment].chapter
     known = [
@@ -324,18 +334,18 @@ def test_it_is_another_user_without_rights(sandbox):
     assert lines[1:] == ["{'0000000000000000'}", "-1 -1 -1 -1"]
 
 
+BOMBS = {
+    "until it fails": "while True:\n    os.fork()",
+    "for ever": "while True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
+    "left behind": "for _ in range(60):\n    if not os.fork():\n        time.sleep(1000)",
+}
+
+
 @as_root
 @shut_in
-@pytest.mark.parametrize(
-    "bomb",
-    [
-        "while True:\n    os.fork()",
-        "while True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
-        "for _ in range(60):\n    if not os.fork():\n        time.sleep(1000)",
-    ],
-    ids=["until it fails", "for ever", "left behind"],
-)
+@pytest.mark.parametrize("bomb", some(BOMBS, "left behind"))
 def test_a_fork_bomb_ends_in_time(sandbox, bomb):
+    bomb = BOMBS[bomb]
     started = time.monotonic()
     with Session(sandbox) as session:
         session.cell(RIGHT, 20.0)
@@ -359,16 +369,16 @@ HOGS = {
     "shared memory": "for n in range(1000):\n    open(f'/dev/shm/{n}', 'wb').write(bytes(1 << 22))",
     "output": "while True:\n    print('x' * 100_000)",
     "errors": "import sys\nwhile True:\n    sys.stderr.write('x' * 100_000)",
-    "files 1 and 2": "import os\nwhile True:\n    os.write(1, bytes(1 << 16)); os.write(2, bytes(1 << 16))",
+    "files 1 and 2": "import os\nwhile True:\n    os.write(1, bytes(1 << 16)); os.write(2, bytes(1 << 16))",  # noqa: E501
     "displays": "from IPython.display import display\nwhile True:\n    display('x' * 10_000)",
-    "figures": "import matplotlib.pyplot as plt\nfor n in range(30):\n    plt.figure(); plt.plot([n])",
-    "a huge figure": "import matplotlib.pyplot as plt\nplt.figure(figsize=(3e4, 3e4)); plt.plot([1])",
+    "figures": "import matplotlib.pyplot as plt\nfor n in range(30):\n    plt.figure(); plt.plot([n])",  # noqa: E501
+    "a huge figure": "import matplotlib.pyplot as plt\nplt.figure(figsize=(3e4, 3e4)); plt.plot([1])",  # noqa: E501
     "threads": "import threading, time\nfor n in range(10_000):\n"
     "    threading.Thread(target=time.sleep, args=(1000,)).start()",
 }
 
 
-@pytest.mark.parametrize("hog", HOGS)
+@pytest.mark.parametrize("hog", some(HOGS, "memory", "disk", "threads", "output"))
 def test_what_a_cell_takes_is_bounded(sandbox, hog):
     with Session(sandbox) as session:
         started = time.monotonic()
@@ -402,7 +412,7 @@ loop.append(loop)
 """
 
 
-@pytest.mark.parametrize("returned", RETURNS)
+@pytest.mark.parametrize("returned", some(RETURNS, "deep", "itself"))
 def test_what_a_function_returns_is_bounded(sandbox, returned):
     with Session(sandbox) as session:
         session.cell(f"{MADE}\ndef rotation_matrix(angle):\n    return {RETURNS[returned]}", 20.0)
@@ -416,7 +426,7 @@ def test_what_a_function_returns_is_bounded(sandbox, returned):
 
 TRACES = {
     "files": (
-        "import os\nfor place in ('/student', '/tmp', '/dev/shm', os.getcwd(), os.path.expanduser('~')):\n"
+        "import os\nfor place in ('/student', '/tmp', '/dev/shm', os.getcwd(), os.path.expanduser('~')):\n"  # noqa: E501
         "    open(os.path.join(place, 'left'), 'w').write('x')",
         "import os\nprint([p for p in ('/student', '/tmp', '/dev/shm', os.getcwd()) "
         "if os.path.exists(os.path.join(p, 'left'))])",
@@ -430,11 +440,11 @@ TRACES = {
     "patches": (
         "import numpy, builtins, IPython, posenc, matplotlib.pyplot as p, json, sys\n"
         "from posenc.grading.isolation import inside, wire\n"
-        "for m in (numpy, IPython, posenc, p, json, inside, wire): m.left = 1; sys.path.append('left')\n"
+        "for m in (numpy, IPython, posenc, p, json, inside, wire): m.left = 1; sys.path.append('left')\n"  # noqa: E501
         "builtins.left = 1; numpy.cos = builtins.len = wire.encode = None",
         "import numpy, builtins, IPython, posenc, matplotlib.pyplot as p, json, sys\n"
         "from posenc.grading.isolation import inside, wire\n"
-        "print([m for m in (numpy, builtins, IPython, posenc, p, json, inside, wire) if hasattr(m, 'left')], "
+        "print([m for m in (numpy, builtins, IPython, posenc, p, json, inside, wire) if hasattr(m, 'left')], "  # noqa: E501
         "numpy.cos(0), 'left' in sys.path)",
         "[] 1.0 False",
     ),
@@ -443,7 +453,7 @@ TRACES = {
         "import os, time, signal\n"
         "if not os.fork():\n    os.setsid(); signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "    os.execv('/usr/bin/sleep', ['left-behind', '1000'])",
-        "import glob\nprint([p for p in glob.glob('/proc/[0-9]*/cmdline') if 'left' in open(p).read()])",
+        "import glob\nprint([p for p in glob.glob('/proc/[0-9]*/cmdline') if 'left' in open(p).read()])",  # noqa: E501
         "[]",
     ),
     "abstract sockets": (
@@ -453,7 +463,7 @@ TRACES = {
         "no",
     ),
     "queues and segments": (
-        "import ctypes; c = ctypes.CDLL(None); print(c.shmget(77, 4096, 0o1666), c.msgget(77, 0o1666))",
+        "import ctypes; c = ctypes.CDLL(None); print(c.shmget(77, 4096, 0o1666), c.msgget(77, 0o1666))",  # noqa: E501
         "import ctypes; c = ctypes.CDLL(None); print(c.shmget(77, 4096, 0), c.msgget(77, 0))",
         "-1 -1",
     ),
@@ -472,7 +482,7 @@ TRACES = {
 
 
 @shut_in
-@pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.parametrize("trace", some(TRACES, "files", "patches", "processes"))
 def test_nothing_of_one_submission_reaches_another(sandbox, trace):
     leave, look, clean = TRACES[trace]
     # Side by side.
@@ -495,7 +505,7 @@ ATTACKS = {
     "stopping parents": "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)",
     "the group": "import os, signal; os.killpg(0, signal.SIGKILL)",
     "closing files": "import os\nos.closerange(0, 256)",
-    "writing to files": "import os\nfor f in range(3, 64):\n    try:\n        os.write(f, b'x' * 100)\n"
+    "writing to files": "import os\nfor f in range(3, 64):\n    try:\n        os.write(f, b'x' * 100)\n"  # noqa: E501
     "    except OSError:\n        pass",
     "reading from files": "import os\nfor f in range(3, 64):\n    try:\n"
     "        os.set_blocking(f, False); os.read(f, 100)\n    except OSError:\n        pass",
@@ -505,7 +515,7 @@ ATTACKS = {
 
 
 @shut_in
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", some(ATTACKS, "signals to everyone", "closing files"))
 @pytest.mark.parametrize("where", ["cell", "function"])
 def test_an_attack_costs_its_own_task_only(sandbox, attack, where):
     source = ATTACKS[attack]
@@ -551,16 +561,16 @@ def send(header, data=b"", size=None):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     server._talk.socket.settimeout(5)
     server._talk.socket.sendall(struct.pack("<II", len(text) if size is None else size, len(data)) + text + data)
-"""
+"""  # noqa: E501
 MESSAGES = {
     "no json": "send(b'x' * 50)",
     "a list": "send([])",
     "deep": "send(b'[' * 100_000)",
-    "deep values": "send(b'{\"arrays\": [], \"values\": 0, \"form\": ' + b'[' * 900 + b']' * 900 + b'}')",
+    "deep values": "send(b'{\"arrays\": [], \"values\": 0, \"form\": ' + b'[' * 900 + b']' * 900 + b'}')",  # noqa: E501
     "no form": "send({'arrays': []})",
     "no value": "send({'arrays': [], 'form': {'array': ['<f8', [2, 2]]}, 'values': 0})",
-    "an object dtype": "send({'arrays': [8], 'form': {'array': ['|O8', [1]]}, 'values': 1}, bytes(8))",
-    "a negative shape": "send({'arrays': [8], 'form': {'array': ['<f8', [-5]]}, 'values': 1}, bytes(8))",
+    "an object dtype": "send({'arrays': [8], 'form': {'array': ['|O8', [1]]}, 'values': 1}, bytes(8))",  # noqa: E501
+    "a negative shape": "send({'arrays': [8], 'form': {'array': ['<f8', [-5]]}, 'values': 1}, bytes(8))",  # noqa: E501
     "sizes that do not fit": "send({'arrays': [10**9], 'form': None, 'values': 1})",
     "an unknown kind": "send({'arrays': [], 'form': {'pickle': 'x'}, 'values': 0})",
     "an unknown fault": "send({'arrays': [], 'fault': ['grader', 'x'], 'kinds': 7})",
@@ -570,13 +580,13 @@ MESSAGES = {
     "a call of no shape": "send({'arrays': [], 'call': 0})",
     "half a message": "send(b'{', size=1 << 20)",
     "a gigabyte": "send(b'{', size=1 << 30)",
-    "numbers that collide": "send({'arrays': [], 'values': 0, 'form': {'set': [n * (2**61 - 1) for n in range(1, 300_000)]}})",
+    "numbers that collide": "send({'arrays': [], 'values': 0, 'form': {'set': [n * (2**61 - 1) for n in range(1, 300_000)]}})",  # noqa: E501
     "a long answer": "send({'arrays': [], 'values': 0, 'form': [[] for _ in range(2_000_000)]})",
     "ended": "send({'arrays': [], 'died': {'x': 1}})",
 }
 
 
-@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize("message", some(MESSAGES, "deep values", "an object dtype", "a gigabyte"))
 def test_forged_messages_earn_nothing_and_break_nothing(sandbox, message):
     body = textwrap.indent(FORGED + MESSAGES[message] + "\nserver._talk.receive()", "    ")
     with Session(sandbox) as session:
@@ -604,12 +614,12 @@ FAULTS = {
     "MemoryError": "x = np.ones(10**12)",
     "RecursionError": "f = lambda: f()\nf()",
     "abort": "import os; os.abort()",
-    "a thread that exits": "import threading, os\nt = threading.Thread(target=os._exit, args=(3,)); t.start(); t.join()",
+    "a thread that exits": "import threading, os\nt = threading.Thread(target=os._exit, args=(3,)); t.start(); t.join()",  # noqa: E501
     "on deletion": "import os\nclass A:\n    def __del__(self): os._exit(0)\na = A(); del a",
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", some(FAULTS, "a crash", "os._exit"))
 @pytest.mark.parametrize("where", ["cell", "function"])
 def test_a_fault_stays_local(either, fault, where):
     source = FAULTS[fault]
@@ -683,13 +693,15 @@ if sys.argv[2] == "busy":
     session.cell("while True: pass", 1000)
 print("ready", flush=True)
 time.sleep(1000)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "ending", some([signal.SIGKILL, signal.SIGINT, signal.SIGTERM], signal.SIGKILL)
+)
 @pytest.mark.parametrize("isolated", [pytest.param(True, marks=shut_in), False])
-@pytest.mark.parametrize("state", ["idle", "busy"])
+@pytest.mark.parametrize("state", some(["idle", "busy"], "busy"))
 def test_nothing_is_left_however_the_judge_ends(ending, isolated, state):
     before = left_folders()
     words = [sys.executable, "-c", JUDGE, str(isolated), state]
@@ -726,6 +738,7 @@ def test_closing_leaves_nothing(either):
     assert len(list(Path("/proc/self/fd").iterdir())) == files
 
 
+@pytest.mark.slow
 def test_a_ready_process_that_ended_is_started_again(either):
     with Sandbox("00-start", isolated=either.isolated) as sandbox:
         sandbox._process.kill()
@@ -791,26 +804,26 @@ INSTRUCTOR = {
     "assert (p + p).x == 2 and p < Point(5)\nassert len(p) == 3 and list(p) == [1, 2, 3]\n"
     "assert p[4] == 8 and 7 in p and 8 not in p\np.x = 10\nassert p.moved(1).x == 11\n"
     "assert hasattr(p, 'y') and not hasattr(p, 'z')\nassert not isinstance(3, Point)\n",
-    "equality": "assert not (lie() == 3)\nassert lie() != 3\nassert not (3 == lie())\nassert lie() not in [1, 2]\n"
+    "equality": "assert not (lie() == 3)\nassert lie() != 3\nassert not (3 == lie())\nassert lie() not in [1, 2]\n"  # noqa: E501
     "assert not (Point(1) == Point(1))",
     "the same object": "p = Point(1)\nassert p == p\nq = [p, p]\nassert squares == squares",
-    "data": "assert table() == {'a': [1, (2.5, None)], (1, 2): {3}}\nassert squares(3) == [1, 4, 9]",
-    "exceptions": "try:\n    squares(0)\nexcept ValueError as e:\n    assert 'n must be' in str(e)\nelse:\n    assert 0\n"
-    "try:\n    odd()\nexcept ValueError as e:\n    assert type(e).__name__ == 'Odd'\nelse:\n    assert 0\n"
-    "try:\n    raises()\nexcept ValueError as e:\n    assert 'singular' in str(e)\nelse:\n    assert 0",
-    "del and set again": "kept = squares\ndel squares\ntry:\n    sum_of_squares(2)\nexcept NameError:\n    pass\n"
+    "data": "assert table() == {'a': [1, (2.5, None)], (1, 2): {3}}\nassert squares(3) == [1, 4, 9]",  # noqa: E501
+    "exceptions": "try:\n    squares(0)\nexcept ValueError as e:\n    assert 'n must be' in str(e)\nelse:\n    assert 0\n"  # noqa: E501
+    "try:\n    odd()\nexcept ValueError as e:\n    assert type(e).__name__ == 'Odd'\nelse:\n    assert 0\n"  # noqa: E501
+    "try:\n    raises()\nexcept ValueError as e:\n    assert 'singular' in str(e)\nelse:\n    assert 0",  # noqa: E501
+    "del and set again": "kept = squares\ndel squares\ntry:\n    sum_of_squares(2)\nexcept NameError:\n    pass\n"  # noqa: E501
     "else:\n    assert 0\nfinally:\n    squares = kept\nassert sum_of_squares(2) == 5",
-    "patching": "kept = squares\nsquares = lambda n: [100]\nassert sum_of_squares(2) == 100\nsquares = kept\n"
+    "patching": "kept = squares\nsquares = lambda n: [100]\nassert sum_of_squares(2) == 100\nsquares = kept\n"  # noqa: E501
     "assert sum_of_squares(2) == 5",
-    "callbacks": "assert apply(lambda v: v + 1, 1, 2) == [2, 3]\nassert twice(lambda v: v * 3)(2) == 18\n"
-    "assert apply(squares, 1, 2) == [[1], [1, 4]]\nassert apply(lambda v: sum_of_squares(v), 2) == [5]\n"
+    "callbacks": "assert apply(lambda v: v + 1, 1, 2) == [2, 3]\nassert twice(lambda v: v * 3)(2) == 18\n"  # noqa: E501
+    "assert apply(squares, 1, 2) == [[1], [1, 4]]\nassert apply(lambda v: sum_of_squares(v), 2) == [5]\n"  # noqa: E501
     "def helper(v):\n    return v * 10\nassert apply(helper, 1) == [10]",
     "changed arguments": "values = [3]\nchange(values)\nassert values == [9, 1]",
     "builtins are Python's": "assert not all([False]) and abs(-1) == 1",
-    "imports": "import numpy as np\nfrom numpy.testing import assert_allclose\nassert_allclose(squares(2), [1, 4])\n"
+    "imports": "import numpy as np\nfrom numpy.testing import assert_allclose\nassert_allclose(squares(2), [1, 4])\n"  # noqa: E501
     "assert apply(np.sqrt, 4.0) == [2.0]\nassert np.asarray(squares(2)).sum() == 5",
     "set for the student": "data = np.arange(3)\nscale = 2",
-    "loops": "total = 0\nfor n in range(3):\n    total += sum_of_squares(n + 1)\nassert total == 20\n"
+    "loops": "total = 0\nfor n in range(3):\n    total += sum_of_squares(n + 1)\nassert total == 20\n"  # noqa: E501
     "assert [squares(n) for n in (1, 2)] == [[1], [1, 4]]",
 }
 
@@ -855,6 +868,7 @@ def test_a_library_that_the_instructor_imports_is_the_real_one(sandbox, cheat):
             exec("assert np.allclose(1, 2)", names)
 
 
+@pytest.mark.slow
 def test_calls_of_the_judges_functions_are_bounded(sandbox):
     calls = {
         "huge arguments": "f(10**9)",
