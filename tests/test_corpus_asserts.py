@@ -45,7 +45,7 @@ def notebook(answer, test, *, own=(), before=IMPORTS, marked=True):
     return writes(new_notebook(cells=cells))
 
 
-def ended(folder, sandbox, answer, test, *, own=(), right=RIGHT, **how):
+def ended(folder, sandbox, answer, test, *, own=(), right=RIGHT, files=None, **how):
     """Return the state, the points and the lines of a submission's graded cell."""
     source = notebook(right, test, **how)
     # Students don't see what is tested.
@@ -54,7 +54,7 @@ def ended(folder, sandbox, answer, test, *, own=(), right=RIGHT, **how):
     submission.mkdir(parents=True)
     handed_in = notebook(answer, "# hidden", own=own, **how)
     (submission / f"{NAME}.ipynb").write_text(handed_in)
-    given = Assigned(NAME, {NAME: source}, {NAME: released}, {}, 3.0)
+    given = Assigned(NAME, {NAME: source}, {NAME: released}, files or {}, 3.0)
     result = judged(Job("somebody", submission, NAME), given, sandbox).result
     return result.state, [(task.points, task.lines) for task in result.tasks], result.notes
 
@@ -491,6 +491,87 @@ ASKS = {
 @pytest.mark.parametrize("name", ASKS)
 def test_a_right_class_passes(name, tmp_path, sandbox):
     found = ended(tmp_path, sandbox, CLASS, ASKS[name], right=CLASS)
+    assert found[:2] == (GRADED, [(POINTS, ())])
+
+
+ANSWER = """import random
+import numpy as np
+total = 3
+table = {"a": [1, 2]}
+def double(x: float = 1.0) -> float:
+    "Return twice a number."
+    return 2.0 * x
+def hello():
+    print("hello")
+def asked():
+    return int(input("Which? "))
+def rolled():
+    return random.randint(1, 10**6), np.random.randint(10**6)
+def reads():
+    return total
+def writes():
+    with open("out.txt", "w") as file:
+        file.write("x")
+def warns():
+    import warnings
+    warnings.warn("careful")
+def counts(seen=[]):
+    seen.append(1)
+    return len(seen)
+def refuses():
+    raise ValueError("no negative numbers")
+def outer():
+    return double(2.0)
+"""
+CUSTOMS = {
+    "variable": "assert total == 3",
+    "dict": "assert table['a'][1] == 2",
+    "globals": "assert 'total' in globals()",
+    "not-globals": "assert 'nothing' not in globals()",
+    "doc": "assert 'twice' in double.__doc__",
+    "name": "assert double.__name__ == 'double'",
+    "callable": "assert callable(double)",
+    "signature": "import inspect\nassert list(inspect.signature(double).parameters) == ['x']",
+    "source": "import inspect\nassert 'for' not in inspect.getsource(double)",
+    "defaults": "assert double() == 2.0",
+    "printed": "import io\nfrom contextlib import redirect_stdout\nsaid = io.StringIO()\n"
+    "with redirect_stdout(said):\n    hello()\nassert said.getvalue() == 'hello\\n'",
+    "input": "input = lambda *a: '3'\nassert asked() == 3",
+    "input-builtins": "import builtins\nbuiltins.input = lambda *a: '3'\nassert asked() == 3",
+    "input-mock": "from unittest.mock import patch\n"
+    "with patch('builtins.input', return_value='3'):\n    assert asked() == 3",
+    "seed": "import random\nrandom.seed(3)\nfirst = rolled()[0]\nrandom.seed(3)\n"
+    "assert rolled()[0] == first",
+    "seed-numpy": "np.random.seed(3)\nfirst = rolled()[1]\nnp.random.seed(3)\n"
+    "assert rolled()[1] == first",
+    "global-set": "total = 5\nassert reads() == 5",
+    "global-of-another": "def double(x):\n    return -1.0\nassert outer() == -1.0",
+    "file-written": "writes()\nassert open('out.txt').read() == 'x'",
+    "warning": "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n"
+    "    warnings.simplefilter('always')\n    warns()\nassert len(seen) == 1",
+    "state": "assert [counts(), counts()] == [1, 2]",
+    "refusal": "try:\n    refuses()\nexcept ValueError as error:\n"
+    "    assert 'negative' in str(error)\nelse:\n    raise AssertionError('no error')",
+    "raises-unittest": "import unittest\nwith unittest.TestCase().assertRaises(ValueError):\n"
+    "    refuses()",
+    "raises-numpy": "np.testing.assert_raises(ValueError, refuses)",
+    "magic": "%matplotlib inline\nassert double(1.0) == 2.0",
+    "shell": "!echo x\nassert double(1.0) == 2.0",
+    "display": "from IPython.display import display\ndisplay(double(1.0))\n"
+    "assert double(1.0) == 2.0",
+    "prints": "print('ok', double(1.0))\nassert double(1.0) == 2.0",
+    "await": "import asyncio\nawait asyncio.sleep(0)\nassert double(1.0) == 2.0",
+    "future": "from __future__ import annotations\nassert double(1.0) == 2.0",
+    "del": "del total\nassert 'total' not in globals()",
+    "data": "assert open('data.txt').read() == 'given'",
+    "module": "import helper\nassert helper.value == double(2.0)",
+}
+
+
+@pytest.mark.parametrize("name", CUSTOMS)
+def test_what_instructors_are_used_to_write_passes_a_right_answer(name, tmp_path, sandbox):
+    files = {"data.txt": b"given", "helper.py": b"value = 4.0"}
+    found = ended(tmp_path, sandbox, ANSWER, CUSTOMS[name], right=ANSWER, files=files)
     assert found[:2] == (GRADED, [(POINTS, ())])
 
 
