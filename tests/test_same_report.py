@@ -197,7 +197,6 @@ np.full((2, 2), np.nan)
 np.full((2, 2), np.inf)
 -right
 np.broadcast_to(1.0, (2, 2))
-np.lib.stride_tricks.as_strided(right, (3, 3))[:2, :2] + 1
 right.flat
 right.dtype
 np.s_[1:2]
