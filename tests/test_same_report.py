@@ -220,7 +220,6 @@ np.array(right, order="F")[None]
 [True, 1.5, None]
 """.strip().splitlines()
 FUNCTIONS = {
-    "async": "async def rotation_matrix(angle):\n    return 1\n",
     "generator function": "def rotation_matrix(angle):\n    yield 1\n",
     "no arguments": "def rotation_matrix():\n    return 1\n",
     "a class": "def rotation_matrix(angle):\n    class Local: pass\n    return Local()\n",
