@@ -60,7 +60,7 @@ def same(one, other) -> bool:
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
         return same(list(one), list(other)) and same(list(one.values()), list(other.values()))
-    if isinstance(one, set):
+    if isinstance(one, set | frozenset):
         # A NaN is equal to nothing.
         return sorted(map(repr, one)) == sorted(map(repr, other))
     return one == other
@@ -98,6 +98,7 @@ nested = st.recursive(
         st.lists(inner, max_size=4).map(tuple),
         st.dictionaries(hashable, inner, max_size=4),
         st.sets(hashable, max_size=4),
+        st.frozensets(hashable, max_size=4),
     ),
     max_leaves=12,
 )
@@ -253,7 +254,7 @@ class Level(enum.IntEnum):
         (Level.HIGH, 3),
         (collections.OrderedDict(a=1), {"a": 1}),
         (collections.Counter("aa"), {"a": 2}),
-        (frozenset({1}), {1}),
+        (frozenset({1}), frozenset({1})),
         (type("S", (str,), {})("x"), "x"),
         (type("F", (float,), {"__repr__": lambda self: "]"})(1.5), 1.5),
         (type("L", (list,), {})([1]), [1]),
@@ -264,13 +265,11 @@ def test_a_subclass_crosses_as_what_it_extends(value, found):
     assert same(crossed(value), found)
 
 
-@pytest.mark.xfail(strict=True, reason="a frozenset arrives as a set, which nothing can hold")
 @pytest.mark.parametrize("value", [{frozenset({1}): 2}, {frozenset({1}), 2}])
 def test_sets_that_can_be_keys_cross(value):
     assert crossed(value) == value
 
 
-@pytest.mark.xfail(strict=True, reason="a strided array arrives in the machine's byte order")
 def test_a_strided_array_keeps_its_byte_order():
     array = np.arange(10, dtype=">f8")[::2]
     assert crossed(array).dtype == array.dtype
@@ -306,7 +305,6 @@ class Sly:
         (Sly(), "Sly"),
         (b"bytes", "bytes"),
         (bytearray(b"x"), "bytearray"),
-        (memoryview(b"x"), "memoryview"),
         (decimal.Decimal(1), "Decimal"),
         (fractions.Fraction(1, 2), "Fraction"),
         (slice(3), "slice"),
@@ -497,7 +495,6 @@ COSTLY = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="a message can cost minutes or gigabytes")
 @pytest.mark.parametrize("form", COSTLY)
 def test_what_a_message_costs_grows_with_its_length(form):
     before, started = _memory(), time.process_time()

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable
 from itertools import groupby
+from numbers import Real
 from typing import Any
 
 from nbformat.v4 import new_output
@@ -18,6 +19,7 @@ from nbformat.v4 import new_output
 import posenc
 from posenc.grading import _check
 from posenc.grading._limits import CallFault
+from posenc.grading._reading import defined
 from posenc.grading._report import Report
 from posenc.grading.assignments import CELL_SECONDS, SETUP
 from posenc.grading.isolation.sandbox import Sandbox
@@ -41,6 +43,7 @@ def run(
     files: dict[str, bytes] | None = None,
     notes: tuple[str, ...] = (),
     seconds: float = CELL_SECONDS,
+    source: Any = None,
 ) -> Result:
     """Run a notebook that was built from the instructor's version, and write outputs into it.
 
@@ -56,6 +59,8 @@ def run(
         What was repaired in it.
     seconds : float
         For one cell of the student's.
+    source : NotebookNode, optional
+        The instructor's version, with the model solutions; the notebook itself if not given.
 
     Returns
     -------
@@ -69,7 +74,7 @@ def run(
         cell.outputs, cell.execution_count = [], count + 1
     with Session(sandbox, files) as session:
         judge = _Judge(session)
-        judge.know(cells)
+        judge.know((source or notebook).cells, solved=source is not None)
         for judged, together in groupby(cells, _is_judged):
             if judged:
                 judge.run_all(list(together))
@@ -112,14 +117,27 @@ class _Judge:
             }
         )
 
-    def know(self, cells: list[Any]) -> None:
+    def know(self, cells: list[Any], *, solved: bool) -> None:
         """Take from the instructor's cells what no student's cell may stand in for."""
+        solutions = []
         for cell in cells:
             part = cell.metadata.get("nbgrader", {})
+            if cell.cell_type != "code":
+                continue
             if part.get("solution"):
                 self._names.asked.add(part["grade_id"])
-            elif part:
+                solutions.append(cell.source)
+            elif not CHECK.fullmatch(cell.source):
                 self._names.give_imports(cell.source)
+                if part.get("locked") and not part.get("grade"):
+                    self._names.give(_definitions(cell.source))
+        if solved:
+            text = "\n".join(solutions)
+            self._names.asked.update(defined(text))
+            self._names.read = frozenset(
+                node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)
+            )
+            self._names.operators = frozenset(re.findall(r"__\w+__", text))
 
     def run_all(self, cells: list[Any]) -> None:
         """Run cells that no student's cell comes between.
@@ -181,11 +199,11 @@ class _Judge:
             cell.outputs.append(
                 new_output("execute_result", data=data, execution_count=cell.execution_count)
             )
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, Real) and not isinstance(value, bool):
             cell.outputs.append(
                 new_output(
                     "execute_result",
-                    data={"text/plain": repr(value)},
+                    data={"text/plain": repr(float(value))},
                     execution_count=cell.execution_count,
                 )
             )
@@ -218,6 +236,29 @@ def _value(source: str, names: Names) -> Any:
     return eval(compile(ast.Expression(last.value), "<graded cell>", "eval"), names)
 
 
+def _definitions(source: str) -> dict[str, Any]:
+    """Return the functions, classes and plain values that a cell of the instructor's defines."""
+    found: dict[str, Any] = {}
+    with contextlib.suppress(SyntaxError):
+        tree = ast.parse(source)
+        kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+        tree.body = [
+            node
+            for node in tree.body
+            if isinstance(node, kinds) or (isinstance(node, ast.Assign) and _is_plain(node.value))
+        ]
+        with contextlib.suppress(Exception):
+            exec(compile(tree, "<definitions>", "exec"), found)
+    found.pop("__builtins__", None)
+    return found
+
+
+def _is_plain(value: ast.expr) -> bool:
+    if isinstance(value, ast.Tuple | ast.List):
+        return all(map(_is_plain, value.elts))
+    return isinstance(value, ast.Constant)
+
+
 def _points(value: Any, error: Exception | None, part: dict[str, Any]) -> float | None:
     """Return the points of a graded cell as nbgrader counts them, or None for what can't be."""
     most = float(part.get("points", 0))
@@ -225,7 +266,7 @@ def _points(value: Any, error: Exception | None, part: dict[str, Any]) -> float 
         return 0.0
     if isinstance(value, Report):
         value = value.points
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return most
     if math.isfinite(value) and 0 <= value <= most:
         return float(value)

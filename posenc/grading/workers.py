@@ -112,6 +112,7 @@ def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
                 files={**files, **assigned.files},
                 notes=(*submitted.notes, *notes),
                 seconds=assigned.cell_seconds,
+                source=source,
             )
             if blank and result.state == GRADED:
                 result = Result(BLANK, result.notes, result.tasks, result.seed, result.version)
@@ -120,6 +121,28 @@ def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
         notebook = nbformat.reads(assigned.released[job.name], as_version=4)
     result.store(notebook)
     return Judged(job, result, nbformat.writes(notebook) + "\n", files)
+
+
+def unsolved(assigned: Assigned, sandbox: Sandbox) -> str:
+    """Return a sentence if a model solution does not earn its points, so that no answer could."""
+    for name, text in assigned.sources.items():
+        source = nbformat.reads(text, as_version=4)
+        parts = [cell.metadata.get("nbgrader", {}) for cell in source.cells]
+        judged = {part["grade_id"] for part in parts if part.get("grade") and not part["solution"]}
+        result = run.run(
+            nbformat.reads(text, as_version=4),
+            sandbox,
+            files=assigned.files,
+            seconds=assigned.cell_seconds,
+            source=source,
+        )
+        for task in result.tasks:
+            if task.grade_id in judged and task.points != task.max_points:
+                return (
+                    f"the model solution of {name} does not earn all points in the cell "
+                    f"{task.grade_id} ({' '.join(task.lines)[:200]}), so no answer is graded"
+                )
+    return ""
 
 
 def fault(what: str) -> Result:
@@ -270,7 +293,7 @@ def _work(connection: Connection, assigned: Assigned) -> None:
         connection.send(str(error))
         return
     try:
-        connection.send("")
+        connection.send(unsolved(assigned, sandbox))
         while True:
             job = connection.recv()
             found = judged(job, assigned, sandbox)

@@ -39,6 +39,7 @@ from posenc.grading.isolation.wire import (
     FORWARDED,
     GRACE,
     ITERATORS,
+    SEQUENCES,
     Channel,
     Gone,
     decode,
@@ -775,7 +776,7 @@ def _first(values: Any) -> Any:
 
 def _is_data(value: Any) -> bool:
     plain = (list, tuple, dict, set, frozenset, range)
-    return isinstance(value, (*plain, *ITERATORS)) or hasattr(value, "__array__")
+    return isinstance(value, (*plain, *ITERATORS, *SEQUENCES)) or hasattr(value, "__array__")
 
 
 def _kinds(error: BaseException) -> list[str]:

@@ -387,12 +387,19 @@ class Names(dict):
         Names that the student is asked to give a value although Python has them.
     slow : set of str
         Functions that used up their time.
+    read : frozenset of str, optional
+        Names that a right answer may read, so that what graded cells call by them is seen by the
+        student's functions; all if None.
+    operators : frozenset of str, optional
+        Methods such as ``__add__`` that a right answer's objects may have; all if None.
     """
 
     def __init__(self, session: Session) -> None:
         super().__init__(__builtins__=builtins)
         self.asked: set[str] = set()
         self.slow: set[str] = set()
+        self.read: frozenset[str] | None = None
+        self.operators: frozenset[str] | None = None
         self._session = session
         self._lasting: set[str] = {"__builtins__"}
         self._given: dict[str, Any] = {}
@@ -450,6 +457,9 @@ class Names(dict):
             dict.pop(self, name, None)
         else:
             super().__setitem__(name, value)
+        if self.read is not None and name not in self.read:
+            # What is expected, say, is nothing for the student's functions to see.
+            return
         form, arrays = self.encoded(value)
         if _crosses(value):
             self._given[name] = value
@@ -679,6 +689,9 @@ def _exception(kinds: Any, text: str) -> Exception | None:
     """Return an exception with the class's name that extends one that Python itself has."""
     if not isinstance(kinds, list) or not kinds or not all(isinstance(k, str) for k in kinds):
         return None
+    if "StopIteration" in kinds:
+        # A loop of the judge's would take it for its own end, and stop testing.
+        return RuntimeError(text)
     for name in kinds[1:]:
         kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, Exception):
@@ -785,6 +798,10 @@ class _Remote:
 
 def _forwarded(name: str) -> Callable[..., Any]:
     def method(self: _Remote, *args: Any) -> Any:
+        operators = self._names.operators
+        if operators is not None and f"__{name}__" not in operators:
+            # An object that answers every comparison as one likes would pass every test.
+            raise TypeError(f"{type(self).__name__} has no __{name}__ that counts here")
         return self._operation(name, *args)
 
     return method

@@ -13,7 +13,10 @@ import re
 import selectors
 import socket
 import struct
+from array import array as Buffer  # noqa: N812 - beside NumPy's
+from collections import UserList, deque
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import islice
 from time import monotonic
 from typing import Any
@@ -24,7 +27,8 @@ HEADER_BYTES = 8 << 20
 ARRAY_BYTES = 128 << 20
 DEPTH = 24
 ITEMS = 100_000
-# Members of sets and keys of dicts in one message: numbers can be chosen so that all collide.
+# Members of sets and keys of dicts in one message, with what is in them: numbers can be chosen so
+# that all collide.
 HASHED = 10_000
 # Longer ints can't be read back.
 INT_BITS = 13_000
@@ -37,12 +41,18 @@ DTYPE = re.compile(r"[<>|=]?([biufc]\d+|[US]\d+|[mM]8(\[\d*\w+\])?)")
 # Kinds of dtype whose content crosses; of any other, an array is an object of the other side.
 NUMERIC = "biufc"
 TEXTUAL = "USmM"
-KINDS = ("array", "objects", "complex", "tuple", "set", "dict", "range", "items", "opaque")
+KINDS = (
+    *("array", "objects", "complex", "tuple", "set", "frozenset", "dict", "range", "items"),
+    "opaque",
+)
+# Different classes of opaque things in one message.
+CLASSES = 1000
 # What the judge asks of an object as Python's operators do; never whether it is equal.
 FORWARDED = (
     *("getitem", "setitem", "delitem", "contains", "add", "sub", "mul", "truediv", "floordiv"),
     *("mod", "pow", "matmul", "neg", "abs", "lt", "le", "gt", "ge"),
 )
+SEQUENCES = (deque, UserList, Buffer, memoryview)
 ITERATORS = (
     map,
     filter,
@@ -85,6 +95,7 @@ class Opaque:
         return f"<{type(self).__name__}>"
 
 
+@lru_cache(maxsize=1024)
 def named(base: type, name: str) -> type:
     """Return a subclass with a name from the other side, if it is one that can be shown."""
     known = name.isidentifier() and len(name) <= 60
@@ -135,15 +146,20 @@ def _encode(value: Any, put: Put, arrays: list[bytes], depth: int) -> Any:
     if isinstance(value, tuple):
         return {"tuple": [inner(item) for item in value]}
     if isinstance(value, set | frozenset):
-        return {"set": [inner(item) for item in value]}
+        kind = "set" if isinstance(value, set) else "frozenset"
+        return {kind: [inner(item) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[inner(key), inner(item)] for key, item in value.items()]}
-    if isinstance(value, range):
-        return {"range": [value.start, value.stop, value.step]}
+    if isinstance(value, range) and max(map(int.bit_length, _bounds(value))) <= INT_BITS:
+        return {"range": _bounds(value)}
     if isinstance(value, ITERATORS):
-        items = [inner(item) for item in islice(value, ITEMS)]
+        try:
+            items = [inner(item) for item in islice(value, ITEMS)]
+        except Exception:
+            return {"opaque": type(value).__name__}
         return {"items": [type(value).__name__, items]}
-    if hasattr(value, "__array__"):
+    # What NumPy reads as an array crosses as one.
+    if isinstance(value, SEQUENCES) or hasattr(value, "__array__"):
         try:
             array = np.asarray(value)
         except Exception:
@@ -151,6 +167,10 @@ def _encode(value: Any, put: Put, arrays: list[bytes], depth: int) -> Any:
         if array.dtype.kind in NUMERIC:
             return _encode_array(array, arrays)
     return {"opaque": type(value).__name__}
+
+
+def _bounds(numbers: range) -> list[int]:
+    return [numbers.start, numbers.stop, numbers.step]
 
 
 def _encode_array(value: np.ndarray | np.generic, arrays: list[bytes]) -> dict[str, Any]:
@@ -195,7 +215,15 @@ class _Decoder:
     """Reads the value of one message."""
 
     def __init__(self, arrays: list[bytes], get: Get) -> None:
-        self._arrays, self._get, self._hashed = iter(arrays), get, 0
+        self._arrays, self._get, self._hashed, self._objects = iter(arrays), get, 0, 0
+        self._classes: dict[tuple[type, str], type] = {}
+
+    def _named(self, base: type, name: str) -> Any:
+        """Return the class of a name, one for all that have it: a class takes a kilobyte."""
+        key = base, name if len(self._classes) < CLASSES else ""
+        if key not in self._classes:
+            self._classes[key] = named(*key)
+        return self._classes[key]
 
     def value(self, form: Any) -> Any:
         if isinstance(form, list):
@@ -217,15 +245,21 @@ class _Decoder:
             return array[()]
         order = form.get("order")
         if order == "strided":
-            array = np.stack([array, array], axis=-1)[..., 0]
+            spread = np.empty((*array.shape, 2), array.dtype)[..., 0]
+            spread[...] = array
+            array = spread
         else:
             array = array.copy(order="F" if order == "F" else "C")
         array.flags.writeable = not form.get("fixed")
         return array
 
     def _read_objects(self, content: Any, _form: dict[str, Any]) -> Any:
-        small = math.prod(content) <= ITEMS
-        return np.full(content, None, dtype=object) if small else named(Opaque, "ndarray")()
+        if len(content) > 64 or not all(type(n) is int and 0 <= n < 1 << 62 for n in content):
+            raise Gone("it sent an array of no shape")
+        # With each array's own size, so that empty ones are not free.
+        self._objects += 1 + math.prod(content)
+        small = self._objects <= ITEMS
+        return np.full(content, None, dtype=object) if small else self._named(Opaque, "ndarray")()
 
     def _read_complex(self, content: Any, _form: dict[str, Any]) -> complex:
         return complex(*content)
@@ -235,30 +269,42 @@ class _Decoder:
 
     def _read_set(self, content: Any, _form: dict[str, Any]) -> Any:
         if not self._may_hash(content):
-            return named(Opaque, "set")()
+            return self._named(Opaque, "set")()
         return {self.value(item) for item in content}
 
-    def _read_dict(self, content: Any, _form: dict[str, Any]) -> Any:
+    def _read_frozenset(self, content: Any, _form: dict[str, Any]) -> Any:
         if not self._may_hash(content):
-            return named(Opaque, "dict")()
+            return self._named(Opaque, "frozenset")()
+        return frozenset(self.value(item) for item in content)
+
+    def _read_dict(self, content: Any, _form: dict[str, Any]) -> Any:
+        if not self._may_hash([key for key, _ in content]):
+            return self._named(Opaque, "dict")()
         return {self.value(key): self.value(item) for key, item in content}
 
     def _may_hash(self, content: list[Any]) -> bool:
-        self._hashed += len(content)
+        self._hashed += _weight(content)
         return self._hashed <= HASHED
 
     def _read_range(self, content: Any, _form: dict[str, Any]) -> Any:
         try:
             numbers = range(*content)
-            return numbers if len(numbers) <= ITEMS else named(Opaque, "range")()
+            return numbers if len(numbers) <= ITEMS else self._named(Opaque, "range")()
         except OverflowError:
-            return named(Opaque, "range")()
+            return self._named(Opaque, "range")()
 
     def _read_items(self, content: Any, _form: dict[str, Any]) -> Any:
-        return named(Items, content[0])([self.value(item) for item in content[1]])
+        return self._named(Items, content[0])([self.value(item) for item in content[1]])
 
     def _read_opaque(self, content: Any, _form: dict[str, Any]) -> Any:
-        return named(Opaque, content)()
+        return self._named(Opaque, content)()
+
+
+def _weight(form: Any) -> int:
+    """Return how many values a form is made of."""
+    if isinstance(form, dict):
+        form = list(form.values())
+    return sum(map(_weight, form)) if isinstance(form, list) else 1
 
 
 class Channel:
