@@ -38,9 +38,10 @@ class Judge:
         return found == key if isinstance(key, dict) else bool(np.allclose(found, key))
 
 
-child = os.fork()
-if child == 0:
-    os.chdir(sys.argv[1])
-    print(json.dumps(Judge().grade(json.loads(sys.argv[3]))), flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
+if __name__ == "__main__":
+    child = os.fork()
+    if child == 0:
+        os.chdir(sys.argv[1])
+        print(json.dumps(Judge().grade(json.loads(sys.argv[3]))), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)

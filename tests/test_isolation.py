@@ -107,10 +107,13 @@ for folder, folders, names in os.walk("/", followlinks=False):
                 print(path)
 """
 READ = """
-import os, pathlib
+import os, pathlib, sys
 places = ["/course", "/etc", "/student", "/tmp", "/dev/shm"]
 for place in places:
-    for folder, _, names in os.walk(place):
+    for folder, folders, names in os.walk(place):
+        # Python and its libraries may lie in there; they are looked for by their paths.
+        python = (sys.prefix, sys.base_prefix)
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in python]
         for name in names:
             try:
                 # What links lead to is looked for by its path.

@@ -452,14 +452,15 @@ class Names(dict):
         return dict.__contains__(self, name) or bool(self._ask({"do": "has", "name": name}))
 
     def __setitem__(self, name: str, value: Any) -> None:
+        if self.read is not None and name not in self.read:
+            # What is expected, say, is nothing for the student's functions to see.
+            super().__setitem__(name, value)
+            return
         if isinstance(value, _Remote):
             # It lives where the names do; in another cell, the name may mean another one.
             dict.pop(self, name, None)
         else:
             super().__setitem__(name, value)
-        if self.read is not None and name not in self.read:
-            # What is expected, say, is nothing for the student's functions to see.
-            return
         form, arrays = self.encoded(value)
         if _crosses(value):
             self._given[name] = value
@@ -796,10 +797,14 @@ class _Remote:
     __array__ = None
 
 
+# What a test compares by; the rest gives values that are compared here.
+JUDGING = set(FORWARDED) - {"getitem", "setitem", "delitem"}
+
+
 def _forwarded(name: str) -> Callable[..., Any]:
     def method(self: _Remote, *args: Any) -> Any:
         operators = self._names.operators
-        if operators is not None and f"__{name}__" not in operators:
+        if name in JUDGING and operators is not None and f"__{name}__" not in operators:
             # An object that answers every comparison as one likes would pass every test.
             raise TypeError(f"{type(self).__name__} has no __{name}__ that counts here")
         return self._operation(name, *args)
