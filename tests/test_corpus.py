@@ -9,9 +9,11 @@ import corpus_files
 import pytest
 
 from posenc.exercises import ASSIGNMENTS
-from posenc.grading.isolation.sandbox import Sandbox
+from posenc.grading.isolation.sandbox import Sandbox, can_isolate
 from posenc.grading.results import STATES
 from posenc.grading.workers import Assigned, Job, judged
+
+pytestmark = pytest.mark.skipif(not can_isolate(), reason="bubblewrap is not installed")
 
 KINDS = (corpus_files, corpus_answers, corpus_attacks)
 SEED = "a seed of the corpus"

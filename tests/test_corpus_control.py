@@ -18,6 +18,9 @@ from test_corpus import ENTRIES, SEED
 
 from posenc.grading import assignments
 from posenc.grading.isolation import sandbox
+from posenc.grading.isolation.sandbox import can_isolate
+
+pytestmark = pytest.mark.skipif(not can_isolate(), reason="bubblewrap is not installed")
 
 # These are cheats that take nothing from anybody, or take it from another submission.
 NO_THEFT = {"steal-example", "steal-replaced-helper", "steal-hard-link", "steal-leftovers"}

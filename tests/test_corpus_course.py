@@ -14,7 +14,10 @@ import test_corpus
 from nbgrader.api import Gradebook
 
 from posenc.grading import demo
+from posenc.grading.isolation.sandbox import can_isolate
 from posenc.grading.results import BLANK, GRADED, MISSING, UNGRADABLE, Result
+
+pytestmark = pytest.mark.skipif(not can_isolate(), reason="bubblewrap is not installed")
 
 NAME = corpus.MOST
 CLASS = [entry for entry in corpus.ENTRIES if entry.assignment == NAME]
