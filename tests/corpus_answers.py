@@ -221,7 +221,7 @@ for name, source in {
     "replaced": "get_ipython().run_cell = None",
     "transformed": "get_ipython().input_transformers_cleanup.append(lambda lines: ['1/0'])",
 }.items():
-    cells(f"own-shell-{name}", "No later cell can run, in any kernel.", source, lost=EVERYTHING)
+    cells(f"own-shell-{name}", "No later cell would run in a kernel; functions do.", source)
 
 
 @edited("own-clears", "A last cell that forgets all names.")

@@ -119,6 +119,7 @@ def _ready_shell() -> Any:
     # Figures are collected after each cell, whatever draws them.
     shell.register_magic_function(lambda line: None, magic_name="matplotlib")
     shell.run_cell("None")
+    builtins.input = _no_input
     return shell
 
 
@@ -479,7 +480,6 @@ def _run_cell(
     printed, shown = _Text(), []
     before = {name: id(value) for name, value in shell.user_ns.items()}
     error = None
-    builtins.input = _no_input
     with (
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
