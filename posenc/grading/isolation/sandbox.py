@@ -28,6 +28,8 @@ COURSE = "/course"
 # Per process; the kernel ends one that takes more memory or time, or writes longer files.
 LIMITS = {"AS": 2 << 30, "CPU": 300, "FSIZE": 48 << 20, "NOFILE": 256, "CORE": 0}
 PROCESSES = 64
+# Of whom student code becomes one where root starts it; each copy takes the next.
+USERS = (200_000, 300_000)
 # What notebooks import; where they are installed is readable inside.
 LIBRARIES = ("numpy", "matplotlib", "IPython")
 WEAKER = (
@@ -69,9 +71,9 @@ class Sandbox:
             "home": HOME,
             "library": None,
         }
-        if os.geteuid() == 0 and self.isolated:
+        if _can_change_user() and self.isolated:
             # Nobody else's, so that the limit on processes counts these alone.
-            settings["user"] = 200_000 + secrets.randbelow(100_000)
+            settings["user"] = USERS[0] + secrets.randbelow(USERS[1] - USERS[0])
             settings["limits"]["NPROC"] = PROCESSES
         else:
             settings["limits"]["NPROC"] = _processes() + PROCESSES
@@ -169,6 +171,18 @@ def can_isolate() -> bool:
     return sys.platform == "linux" and shutil.which("bwrap") is not None
 
 
+def _can_change_user() -> bool:
+    """Return whether this is root, and not only in a container that knows no other users."""
+    if os.geteuid() != 0:
+        return False
+    try:
+        lines = Path("/proc/self/uid_map").read_text().splitlines()
+    except OSError:
+        return True
+    mapped = [(int(first), int(first) + int(count)) for first, _, count in map(str.split, lines)]
+    return any(first <= USERS[0] and 2 * USERS[1] <= end for first, end in mapped)
+
+
 def _processes() -> int:
     """Return how many processes this user has; on some kernels a limit counts them all."""
     user = os.geteuid()
@@ -195,7 +209,7 @@ def _shut_in(library: dict[str, str], files: list[int]) -> list[str]:
     """
     program = shutil.which("bwrap") or "bwrap"
     words = [program, "--unshare-all"]
-    if os.geteuid() == 0:
+    if _can_change_user():
         # Root stays root until a copy becomes another user, which no user namespace knows.
         words = [program, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     words += ["--die-with-parent", "--new-session", "--cap-add", "ALL"]
