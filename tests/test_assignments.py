@@ -378,9 +378,9 @@ def test_the_installed_command_and_words_that_it_does_not_know():
     command = [Path(sys.executable).parent / "posenc"]
     version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     assert version.stdout == f"posenc {posenc.__version__}\n"
-    wrong = subprocess.run([*command, "grade"], capture_output=True, text=True, check=False)
+    wrong = subprocess.run([*command, "mark"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
-    assert "invalid choice: 'grade'" in wrong.stderr
+    assert "invalid choice: 'mark'" in wrong.stderr
 
 
 def test_the_command_starts_without_what_only_instructors_install():

@@ -98,7 +98,8 @@ def test_plotting_alone_imports_matplotlib():
         for path in PACKAGE.rglob("*.py")
         if any(name.split(".")[0] == "matplotlib" for name in imports_of(path))
     }
-    assert importers == {"plotting.py"}
+    # The second runs students' notebooks, which plot.
+    assert importers == {"plotting.py", "grading/isolation/inside.py"}
 
 
 def test_interface_is_sorted_and_complete():
