@@ -10,6 +10,7 @@ import importlib
 import resource
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +43,7 @@ MARGIN = 4.0
 # What calls of the judge's functions may take, of the judge's memory too.
 CALLBACKS = 20_000
 CALLBACK_BYTES = 4 << 20
-# Numbers in, times numbers asked for: less than that is not worth a watch.
+# Numbers in, times numbers asked for: with less than that, memory is not worth a watch.
 SMALL = 1e6
 CALLBACK_MEMORY = 512 << 20
 # How often a graded cell may end the whole session, and how long running its cells again may take.
@@ -324,7 +325,7 @@ def _safe(part: tuple[str, Any]) -> tuple[str, str]:
 
 
 def _is_small(args: Any, kwargs: Any) -> bool:
-    """Return whether a call takes hardly any time or memory, whatever is computed from it."""
+    """Return whether a call takes hardly any memory, whatever is computed from it."""
     size = 1.0
     for value in (*args, *kwargs.values()):
         if isinstance(value, np.ndarray):
@@ -342,7 +343,19 @@ def _is_small(args: Any, kwargs: Any) -> bool:
 
 @contextlib.contextmanager
 def _bounded(seconds: float) -> Iterator[None]:
-    """Limit what a call of the judge's own functions takes, for its arguments are the student's."""
+    """Limit the time of a call of our own functions, for its arguments are the student's."""
+    main = threading.current_thread() is threading.main_thread()
+    limit = _limits.alarm if main else _limits.deadline
+    try:
+        with limit(max(seconds, 0.01)):
+            yield
+    except _limits.TooSlow:
+        raise Late from None
+
+
+@contextlib.contextmanager
+def _bounded_memory() -> Iterator[None]:
+    """Limit the memory of such a call."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     with contextlib.suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -350,10 +363,7 @@ def _bounded(seconds: float) -> Iterator[None]:
         if before[0] == resource.RLIM_INFINITY or most < before[0]:
             resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
     try:
-        with _limits.deadline(max(seconds, 0.01)):
-            yield
-    except _limits.TooSlow:
-        raise Late from None
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
@@ -560,7 +570,8 @@ class Names(dict):
         try:
             if sum(map(len, arrays)) > CALLBACK_BYTES:
                 raise MemoryError("a call of this size is not answered while grading")
-            with contextlib.nullcontext() if _is_small(args, kwargs) else _bounded(seconds):
+            small = _is_small(args, kwargs)
+            with _bounded(seconds), contextlib.nullcontext() if small else _bounded_memory():
                 form, data = encode(function(*args, **kwargs), self._put)
         except (Late, Gone):
             raise
