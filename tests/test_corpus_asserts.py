@@ -437,7 +437,7 @@ CANNOT = {
 
 def passes_or_is_refused(name, folder, sandbox, answer, test, files=None):
     """Say that a right answer gets its points, or that nothing is graded and the reason is told."""
-    source = notebook(answer, test)
+    source = notebook(f"### BEGIN SOLUTION\n{answer}\n### END SOLUTION", test)
     given = Assigned(NAME, {NAME: source}, {NAME: source}, files or {}, 3.0)
     why = unsolved(given, sandbox)
     if name in CANNOT:

@@ -19,7 +19,7 @@ import nbformat
 
 import posenc
 from posenc.grading import rebuild, run
-from posenc.grading.assignments import CELL_SECONDS, CourseError
+from posenc.grading.assignments import CELL_SECONDS, SOLUTION_MARK, CourseError
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Result
 
@@ -126,6 +126,9 @@ def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
 def unsolved(assigned: Assigned, sandbox: Sandbox) -> str:
     """Return a sentence if a model solution does not earn its points, so that no answer could."""
     for name, text in assigned.sources.items():
+        if SOLUTION_MARK not in text:
+            # Nobody says that what stands in there is a solution.
+            continue
         source = nbformat.reads(text, as_version=4)
         parts = [cell.metadata.get("nbgrader", {}) for cell in source.cells]
         judged = {part["grade_id"] for part in parts if part.get("grade") and not part["solution"]}
