@@ -1,6 +1,7 @@
-"""Quizzes and lines to put in order: practice without points, and without a script in the page.
+"""Quizzes and lines to put in order: practice without points, which needs no script.
 
-Answers lie behind the browser's own toggle. Texts are Markdown. The directives hold YAML:
+Answers lie behind the browser's own toggle; with ``practice.js`` a choice is answered at once and
+lines can be moved. Texts are Markdown. The directives hold YAML:
 
     ```{quiz}
     - question: Which?
@@ -211,7 +212,10 @@ def _shuffled(options: list[Option], seed: str) -> list[Option]:
 
 
 class lettered_list(nodes.enumerated_list):  # noqa: N801 - docutils names nodes so
-    """A list whose items are A, B, C ... also where no style sheet is loaded."""
+    """A list whose items are A, B, C ... also where no style sheet is loaded.
+
+    Its attribute ``answer`` holds the letters of what is right, in order, for the script.
+    """
 
 
 class code_line(nodes.literal):  # noqa: N801 - docutils names nodes so
@@ -246,9 +250,11 @@ class _Practice(SphinxDirective):
         box.extend(content)
         return box
 
-    def choices(self, options: Sequence[Option], *, code: bool = False) -> nodes.Element:
-        """List options by letters."""
-        choices = lettered_list(enumtype="upperalpha", prefix="", suffix=".")
+    def choices(
+        self, options: Sequence[Option], answer: str, *, code: bool = False
+    ) -> nodes.Element:
+        """List options by letters, of which ``answer`` are right."""
+        choices = lettered_list(enumtype="upperalpha", prefix="", suffix=".", answer=answer)
         for option in options:
             shown = [_code(option.text)] if code else self.parse(option.text)
             choices += nodes.list_item("", *shown)
@@ -287,7 +293,7 @@ class Quiz(_Practice):
             quiz += nodes.container(
                 "",
                 *self.parse(f"**Question {number}.** {question.text}"),
-                self.choices(question.options),
+                self.choices(question.options, right),
                 self.toggle("Answer", answer),
                 classes=["question"],
             )
@@ -305,8 +311,8 @@ class ParsonsItem(_Practice):
         title = self.arguments[0]
         item = read_parsons(title, text)
         letters = {line.text: letter for line, letter in zip(item.shown, ascii_uppercase)}  # noqa: B905
-        order = ", ".join(letters[line.text] for line in item.lines)
-        answer = self.parse(f"**The order is {order}.**")
+        order = [letters[line.text] for line in item.lines]
+        answer = self.parse(f"**The order is {', '.join(order)}.**")
         if item.code:
             code = "\n".join(line.text for line in item.lines)
             answer.append(nodes.literal_block(code, code, language="python"))
@@ -320,7 +326,7 @@ class ParsonsItem(_Practice):
         return nodes.container(
             "",
             *self.parse(f"**Put in order: {title}.** {item.prompt}"),
-            self.choices(item.shown, code=item.code),
+            self.choices(item.shown, "".join(order), code=item.code),
             self.toggle("Answer", answer),
             classes=["parsons"],
         )
@@ -331,7 +337,8 @@ def _code(line: str) -> nodes.Element:
 
 
 def _visit_lettered_list(translator, node: lettered_list) -> None:
-    translator.body.append(translator.starttag(node, "ol", CLASS="upperalpha", type="A"))
+    attributes = {"type": "A", "data-answer": node["answer"]}
+    translator.body.append(translator.starttag(node, "ol", CLASS="upperalpha", **attributes))
 
 
 def _depart_lettered_list(translator, node: lettered_list) -> None:
@@ -347,6 +354,19 @@ def _visit_code_line(translator, node: code_line) -> None:
     raise nodes.SkipNode
 
 
+def _keep_files_for_practice(app, config) -> None:
+    """Take script and style back from every page, where Jupyter Book puts all it finds."""
+    config.html_js_files = [name for name in config.html_js_files if name != "practice.js"]
+    config.html_css_files = [name for name in config.html_css_files if name != "practice.css"]
+
+
+def _add_files(app, pagename, templatename, context, doctree) -> None:
+    if doctree is not None and any(doctree.findall(lettered_list)):
+        app.add_css_file("practice.css")
+        if app.builder.name != "epub":
+            app.add_js_file("practice.js", type="module")
+
+
 def setup(app) -> dict[str, bool]:
     """Register with Sphinx."""
     # Other builders fall back on the standard nodes that these derive from.
@@ -354,4 +374,6 @@ def setup(app) -> dict[str, bool]:
     app.add_node(code_line, html=(_visit_code_line, None))
     app.add_directive("quiz", Quiz)
     app.add_directive("parsons", ParsonsItem)
+    app.connect("config-inited", _keep_files_for_practice)
+    app.connect("html-page-context", _add_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
