@@ -278,8 +278,30 @@ def test_lines_in_words_are_shown_in_order_in_the_answer(build):
 
 
 @pytest.mark.parametrize("builder", ["latex", "epub", "text"])
-def test_other_builders_do_not_crash(build, builder):
-    assert not build(PAGE, builder)[1]
+def test_other_builders_do_not_crash_and_get_no_script(build, builder):
+    text, warnings = build(PAGE, builder)
+    assert not warnings
+    assert "practice.js" not in text
+    assert ("practice.css" in text) == (builder == "epub")
+
+
+def test_the_script_learns_what_is_right_and_comes_only_where_it_is_needed(build):
+    html, _ = build(PAGE)
+    page = BeautifulSoup(html, "html.parser")
+    assert page.select_one("script[src*='practice.js']")["type"] == "module"
+    for box in page.select("div.question, div.parsons"):
+        choices = len(box.ol.find_all("li"))
+        told = re.search(r"(\w) is right|The order is (.*?)\.", box.details.get_text())
+        answer = re.sub(r"\W", "", told[1] or told[2])
+        assert box.ol["data-answer"] == answer
+        # One note for each other letter, in the last part of the answer.
+        notes = box.select_one("details > div").find_all(recursive=False)[-1]
+        assert [note.strong.get_text()[0] for note in notes.find_all("li")] == [
+            letter for letter in "ABCDEF"[:choices] if letter not in answer
+        ]
+    for file in ("practice.js", "practice.css"):
+        assert file in html
+        assert file not in build("# Page\n\nText.\n")[0]
 
 
 @pytest.mark.parametrize("directive", ["{quiz}", "{parsons} Title"])
