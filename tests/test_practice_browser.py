@@ -161,7 +161,7 @@ LINES = "ol.practice-on > li"
 
 def put_in_order(box, item) -> None:
     """Check an item as it is shown, leave out what does not belong, then get it right."""
-    right, told, lines = order(item), box.locator(".verdict"), box.locator(LINES)
+    right, told, lines = order(item), box.locator(".practice-told"), box.locator(LINES)
     assert box.evaluate(SMALLEST) >= 24
     assert lines.count() == len(item.shown)
     assert told.get_attribute("role") == "status"
@@ -282,7 +282,7 @@ def test_lines_are_put_in_order_by_keyboard_alone(address, browser):
         tab.keyboard.press("Space")
         tab_to(tab, ".parsons .practice-controls")
         tab.keyboard.press("Enter")
-        assert box.locator(".verdict").text_content() == "✓ All lines are in order."
+        assert box.locator(".practice-told").text_content() == "✓ All lines are in order."
 
 
 def test_a_line_is_dragged_by_its_letter(address, browser):
@@ -305,7 +305,7 @@ def test_practice_is_remembered_until_the_tab_is_closed(address, browser):
     question = questions(PAGE)[0]
     right = ascii_uppercase.index(right_letter(question))
     state = """() => [...document.querySelectorAll('.quiz, .parsons')].map(box =>
-        [...box.querySelectorAll('li, .verdict, .practice-controls span, input')].map(
+        [...box.querySelectorAll('li, .practice-told, .practice-controls span, input')].map(
             part => part.checked ?? (part.checkVisibility() && part.textContent)).join('|'))"""
     with opened(browser, address) as tab:
         fresh = tab.evaluate(state)
@@ -322,7 +322,7 @@ def test_practice_is_remembered_until_the_tab_is_closed(address, browser):
 
         tab.locator("a[href='03-rotation.html']").last.click()
         tab.wait_for_url("**/03-rotation.html")
-        assert tab.locator(".verdict > *").count() == 0
+        assert tab.locator(".practice-told > *").count() == 0
         tab.go_back()
         assert tab.evaluate(state) == done
         tab.goto(f"{address}/{PAGE}.html#exercises")
@@ -371,9 +371,9 @@ def test_storage_that_fails_breaks_nothing(address, browser, storage):
         box.get_by_role("radio").first.check()
         assert box.get_by_role("status").text_content()
         parsons = tab.locator(".parsons")
-        assert parsons.locator(".verdict > *").count() == 0
+        assert parsons.locator(".practice-told > *").count() == 0
         parsons.get_by_role("button", name="Check").click()
-        assert "out of place" in parsons.locator(".verdict").text_content()
+        assert "out of place" in parsons.locator(".practice-told").text_content()
 
 
 def test_without_javascript_letters_and_answers_are_there(address, browser):
@@ -395,7 +395,7 @@ def test_on_paper_a_quiz_is_a_list_of_letters(address, browser):
         tab.emulate_media(media="print")
         for box in tab.locator(".question, .parsons").all():
             assert box.locator(".letter").first.is_visible()
-            for hidden in box.locator("input, button, .practice-keys, .verdict").all():
+            for hidden in box.locator("input, button, .practice-keys, .practice-told").all():
                 assert not hidden.is_visible()
 
 

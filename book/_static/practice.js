@@ -64,7 +64,7 @@ function verdict(right, text, parts = [make("<p></p>")]) {
 function question(box, id, changed) {
   const { list, items, letters, answer, why } = read(box);
   const kept = memory(id);
-  const told = make('<div class="verdict" role="status"></div>');
+  const told = make('<div class="practice-told" role="status"></div>');
   let tries = [];
 
   const radios = items.map((item, place) => {
@@ -148,7 +148,7 @@ function quiz(box, id) {
 function parsons(box, id) {
   const { list, items, letters, answer, wrong, why } = read(box);
   const kept = memory(id);
-  const told = make('<div class="verdict" role="status"></div>');
+  const told = make('<div class="practice-told" role="status"></div>');
   const moved = make('<div class="visually-hidden" role="status"></div>');
   const uses = items.map((item, place) => {
     const line = `line ${letters[place]}`;
