@@ -88,9 +88,12 @@ CHOOSE_ALL = """() => [...document.querySelectorAll('.quiz')].map(quiz => ({
     questions: [...quiz.querySelectorAll('.question')].map(box =>
         [...box.querySelectorAll(':scope > ol > li')].map(line => {
             line.querySelector('label').click();
+            const [text, radio] = ['label > span:not([class])', 'input'].map(
+                part => line.querySelector(part));
             return {
-                shown: line.querySelector('label > span:not([class])').textContent,
-                chosen: line.querySelector('input').checked,
+                shown: text.textContent,
+                chosen: radio.checked,
+                gap: text.getBoundingClientRect().left - radio.getBoundingClientRect().right,
                 told: box.querySelector('[role=status]').textContent,
                 height: line.getBoundingClientRect().height,
             };
@@ -124,6 +127,7 @@ def assert_answered(question, choices: list[dict]) -> None:
         told = seen["told"]
         assert seen["chosen"]
         assert seen["height"] >= 44
+        assert 0 < seen["gap"] < 16
         assert shows(seen["shown"], option.text)
         assert shows(told, option.why)
         if option.idea is None:
