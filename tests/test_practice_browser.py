@@ -248,6 +248,8 @@ def test_a_quiz_works_by_keyboard_alone(address, browser):
         assert box.locator("input:checked").count() == 0
         assert told.text_content() == ""
 
+        tab.keyboard.press("Control+ArrowDown")
+        assert radios.nth(0).evaluate("radio => radio === document.activeElement")
         tab.keyboard.press("Space")
         assert radios.nth(0).is_checked()
         first = told.text_content()

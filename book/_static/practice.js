@@ -37,7 +37,7 @@ function button(html, act) {
 
 // The directive gives the right letters, in order, as data-answer. The last part of the answer is
 // a list of notes, one for each other letter.
-function read(box) {
+function read(box, id) {
   const list = box.querySelector(":scope > ol");
   const { answer } = list.dataset;
   const items = [...list.children];
@@ -50,7 +50,8 @@ function read(box) {
     return found.map((part) => part.cloneNode(true));
   };
   list.classList.add("practice-on");
-  return { list, items, letters, answer, wrong, why };
+  const told = make('<div class="practice-told" role="status"></div>');
+  return { list, items, letters, answer, wrong, why, kept: memory(id), told };
 }
 
 // Signs differ in shape, so that colour is never alone.
@@ -62,15 +63,13 @@ function verdict(right, text, parts = [make("<p></p>")]) {
 }
 
 function question(box, id, changed) {
-  const { list, items, letters, answer, why } = read(box);
-  const kept = memory(id);
-  const told = make('<div class="practice-told" role="status"></div>');
+  const { list, items, letters, answer, why, kept, told } = read(box, id);
   let tries = [];
 
   const radios = items.map((item, place) => {
     const letter = make(`<span class="letter">${letters[place]}. </span>`);
     const radio = make(`<input type="radio" name="${id}" autocomplete="off">`);
-    const words = [...item.children].flatMap((part) => [...part.childNodes]);
+    const words = [...item.children].flatMap(({ childNodes }) => [...childNodes]);
     const text = make("<span></span>", ...words);
     const tried = make('<span class="tried"></span>');
     item.replaceChildren(make("<label></label>", letter, radio, text, tried));
@@ -87,6 +86,7 @@ function question(box, id, changed) {
   list.setAttribute("aria-describedby", `${id}-keys`);
   list.addEventListener("keydown", (event) => {
     const place = radios.indexOf(event.target);
+    if (place < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
     const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
     if (step) radios.at((place + step) % radios.length).focus();
     else if (event.key === "Enter") radios[place].click();
@@ -146,9 +146,7 @@ function quiz(box, id) {
 }
 
 function parsons(box, id) {
-  const { list, items, letters, answer, wrong, why } = read(box);
-  const kept = memory(id);
-  const told = make('<div class="practice-told" role="status"></div>');
+  const { list, items, letters, answer, wrong, why, kept, told } = read(box, id);
   const moved = make('<div class="visually-hidden" role="status"></div>');
   const uses = items.map((item, place) => {
     const line = `line ${letters[place]}`;
