@@ -40,10 +40,10 @@ Say = Callable[[str], None]
 
 WRONG = """
 
-_right = {name}
+right_{name} = {name}
 
 def {name}(*args, **kwargs):
-    return np.asarray(_right(*args, **kwargs)) * 1.01
+    return np.asarray(right_{name}(*args, **kwargs)) * 1.01
 """
 
 

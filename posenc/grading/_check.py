@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from textwrap import fill
+from types import CodeType
 from typing import Any
 
 from posenc import exercises
@@ -159,10 +161,11 @@ def _resolve(
     by_name = isinstance(function_or_name, str)
     name = function_or_name if by_name else getattr(function_or_name, "__name__", "")
     exercise = exercises.get(name)
-    if by_name and name not in namespace:
+    try:
+        function = namespace[name] if by_name else function_or_name
+    except KeyError:
         problem = "not run yet", f"run the cell that defines {name}, then this one."
         return exercise, check, problem
-    function = namespace[name] if by_name else function_or_name
     if not callable(function):
         kind = type(function).__name__
         return exercise, check, ("not a function", f"{name} is {kind!r} here, expected a function.")
@@ -217,8 +220,7 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
         tuple(lines),
         mode,
         state,
-        alike.case.args if alike else (),
-        alike.case.kwargs if alike else {},
+        *(copy.deepcopy((alike.case.args, alike.case.kwargs)) if alike else ((), {})),
         site,
     )
 
@@ -245,10 +247,25 @@ def _attempt(
     namespace = getattr(function, "__globals__", {})
     own = (getattr(namespace.get(name), "__code__", None) for name in exercise.off_limits)
     forbidden = frozenset(code for code in own if code)
-    results = _judge.judge(exercise, function, seed=seed, guard=Guard(exercise, forbidden))
+    results = _judged(exercise, function, seed, forbidden)
     if mode != "graded" or all(result.passed for result in results):
         return results, results
-    return results, _judge.judge(exercise, function, guard=Guard(exercise, forbidden))
+    return results, _judged(exercise, function, None, forbidden)
+
+
+def _judged(
+    exercise: Exercise,
+    function: Callable,
+    seed: str | int | None,
+    forbidden: frozenset[CodeType] = frozenset(),
+) -> list[Result]:
+    """Judge a function, once where it stays in another process that knows nothing of it."""
+    known = function.found() if isinstance(function, Elsewhere) else {}
+    key = exercise.name, seed
+    if key not in known:
+        guard = Guard(exercise, forbidden)
+        known[key] = _judge.judge(exercise, function, seed=seed, guard=guard)
+    return known[key]
 
 
 def _count_text(results: list[Result], mode: str) -> str:
@@ -367,7 +384,7 @@ def _is_right(exercise: Exercise, namespace: dict[str, Any]) -> bool:
     mine = namespace.get(exercise.name)
     if not callable(mine):
         return False
-    return _judge.earned(_judge.judge(exercise, mine, guard=Guard(exercise))) == exercise.points
+    return _judge.earned(_judged(exercise, mine, None)) == exercise.points
 
 
 def _right(exercise: Exercise) -> Callable:

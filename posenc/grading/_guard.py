@@ -48,6 +48,10 @@ class Elsewhere(ABC):
         """Return whether it ever used up its time; take note if it does now."""
 
     @abstractmethod
+    def found(self) -> dict[Any, Any]:
+        """Return what was found about it, as long as it can't be different by now."""
+
+    @abstractmethod
     def called_names(self) -> set[str]:
         """Return the global names that it uses, directly or through its notebook."""
 

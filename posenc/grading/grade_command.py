@@ -22,7 +22,7 @@ from posenc.grading import assignments, batch
 from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE
 from posenc.grading.assignments import CourseError
 from posenc.grading.export import stored
-from posenc.grading.isolation import sandbox
+from posenc.grading.isolation.sandbox import WEAKER, Sandbox, can_isolate
 from posenc.grading.results import FAULT, STATES, UNGRADABLE, Result
 from posenc.grading.workers import Assigned, Job
 
@@ -71,6 +71,7 @@ def grade(
     force: bool = False,
     practice: bool = False,
     verbose: bool = False,
+    sandbox: Sandbox | None = None,
     say: Say,
     warn: Say,
 ) -> bool:
@@ -92,6 +93,8 @@ def grade(
         Whether the practice cases will do.
     verbose : bool
         Whether each repair is told.
+    sandbox : Sandbox, optional
+        Where student code runs, if one was started already.
     say, warn : callable
         Called with each line of the result, and with each line of progress or warning.
 
@@ -115,9 +118,9 @@ def grade(
         course = _course(root, name)
         work, given, ended = _planned(course, name, student, force)
         if work.jobs:
-            if not sandbox.can_isolate():
-                warn(f"WARNING: {sandbox.WEAKER}")
-            _run(course, work, given, jobs or processors(), ended, warn)
+            if not can_isolate():
+                warn(f"WARNING: {WEAKER}")
+            _run(course, work, given, jobs or processors(), ended, warn, sandbox)
     for line in _closing(course, name, ended, verbose=verbose):
         say(line)
     return not ended.failed
@@ -203,7 +206,13 @@ def _planned(
 
 
 def _run(
-    course: Any, work: batch.Plan, given: Assigned, jobs: int, ended: _Ended, warn: Say
+    course: Any,
+    work: batch.Plan,
+    given: Assigned,
+    jobs: int,
+    ended: _Ended,
+    warn: Say,
+    sandbox: Sandbox | None,
 ) -> None:
     """Grade, tell how far it is, and end in one sentence whatever stops it."""
     count, kept = len(work.jobs), 0
@@ -211,7 +220,9 @@ def _run(
     try:
         with (
             _progress(count, warn) as step,
-            contextlib.closing(batch.grade(course, work, given, jobs=jobs)) as results,
+            contextlib.closing(
+                batch.grade(course, work, given, jobs=jobs, sandbox=sandbox)
+            ) as results,
         ):
             for judged in results:
                 ended.results[judged.job] = judged.result

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties
-from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
+from nbgrader.utils import is_grade
 from sqlalchemy.exc import SAWarning
 
 from posenc.grading.assignments import CourseError
@@ -102,28 +102,23 @@ class Recorder:
             return self._gradebook.update_or_create_submission(self._name, student, **facts)
 
     def _grade(self, found: Any, judged: Judged) -> None:
-        cells = nbformat.reads(judged.notebook, as_version=4).cells
-        grades = {grade.name: grade for grade in found.grades}
-        comments = {comment.name: comment for comment in found.comments}
         failed = {task.grade_id for task in judged.result.tasks if task.points is None}
         whole = judged.result.state in (GRADED, BLANK)
         partly = judged.result.state == FAULT and bool(judged.result.tasks)
-        for cell in cells:
-            grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-            if is_grade(cell):
-                grade = grades[grade_id]
-                if (whole or partly) and grade_id not in failed:
-                    grade.auto_score = determine_grade(cell)[0]
-                    grade.needs_manual_grade = (
-                        grade.manual_score is not None or grade.auto_score is None
-                    )
-                else:
-                    # An earlier grade stays, and a person has to look.
-                    grade.needs_manual_grade = True
-            if (is_solution(cell) or is_task(cell)) and grade_id in comments:
-                same = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
-                untouched = whole and same and not is_task(cell)
-                comments[grade_id].auto_comment = "No response." if untouched else None
+        for grade in found.grades:
+            if grade.name not in judged.scores:
+                continue
+            if (whole or partly) and grade.name not in failed:
+                grade.auto_score = judged.scores[grade.name]
+                grade.needs_manual_grade = (
+                    grade.manual_score is not None or grade.auto_score is None
+                )
+            else:
+                # An earlier grade stays, and a person has to look.
+                grade.needs_manual_grade = True
+        for comment in found.comments:
+            untouched = whole and comment.name in judged.untouched
+            comment.auto_comment = "No response." if untouched else None
 
     def _penalise(self, submission: Any, found: Any) -> None:
         """Do what nbgrader's AssignLatePenalties does, with the plug-in that is configured."""

@@ -14,7 +14,7 @@ from itertools import groupby
 from numbers import Real
 from typing import Any
 
-from nbformat.v4 import new_output
+from nbformat import from_dict
 
 import posenc
 from posenc.grading import _check
@@ -186,7 +186,7 @@ class _Judge:
                 error = raised
         if printed.getvalue():
             text = printed.getvalue()[:PRINTED]
-            cell.outputs.append(new_output("stream", name="stdout", text=text))
+            cell.outputs.append(_output("stream", name="stdout", text=text))
         if isinstance(error, CallFault):
             error = error.__cause__ or RuntimeError(f"{error.kind}: {error}")
         points = _points(value, error, part)
@@ -197,11 +197,11 @@ class _Judge:
         elif isinstance(value, Report):
             data = value._repr_mimebundle_()
             cell.outputs.append(
-                new_output("execute_result", data=data, execution_count=cell.execution_count)
+                _output("execute_result", data=data, execution_count=cell.execution_count)
             )
         elif isinstance(value, Real) and not isinstance(value, bool):
             cell.outputs.append(
-                new_output(
+                _output(
                     "execute_result",
                     data={"text/plain": repr(float(value))},
                     execution_count=cell.execution_count,
@@ -277,18 +277,24 @@ def outputs(ran: Ran, execution_count: int) -> list[Any]:
     """Return what a student's cell showed, as a notebook's outputs."""
     shown = []
     if ran.printed:
-        shown.append(new_output("stream", name="stdout", text=ran.printed))
+        shown.append(_output("stream", name="stdout", text=ran.printed))
     for data in ran.shown:
-        shown.append(new_output("display_data", data=data))
+        shown.append(_output("display_data", data=data))
     for picture in ran.figures:
         data = {"image/png": base64.b64encode(picture).decode()}
-        shown.append(new_output("display_data", data=data))
+        shown.append(_output("display_data", data=data))
     if ran.error:
         kind, sentence, line = ran.error
         shown.append(_error(kind, sentence + (f" (line {line} of this cell)" if line else "")))
     if ran.ended:
         shown.append(_error("CellStopped", f"this cell {_ended(ran.ended)}; what it did is undone"))
     return shown
+
+
+def _output(kind: str, **content: Any) -> Any:
+    """Return an output; the whole notebook is validated when it is written."""
+    rich = {"metadata": {}} if "data" in content else {}
+    return from_dict({"output_type": kind, **rich, **content})
 
 
 def _ended(how: str) -> str:
@@ -301,4 +307,4 @@ def _ended(how: str) -> str:
 
 def _error(kind: str, sentence: str) -> Any:
     text = f"{kind}: {sentence}" if sentence else kind
-    return new_output("error", ename=kind, evalue=sentence, traceback=[text])
+    return _output("error", ename=kind, evalue=sentence, traceback=[text])

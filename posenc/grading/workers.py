@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
+import json
 import multiprocessing
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import nbformat
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution
 
 import posenc
 from posenc.grading import rebuild, run
@@ -25,6 +29,8 @@ from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Re
 
 # For one submission with all that is done around it; its own limits end it long before.
 JOB_SECONDS = 900.0
+# In the place of a submission's number.
+TRIAL = -1
 
 
 @dataclass(frozen=True)
@@ -83,20 +89,51 @@ class Judged:
         The notebook to be kept, as JSON; empty if nothing was handed in.
     files : dict of str to bytes
         What was handed in beside it.
+    scores : dict of str to (float or None)
+        The points of its tasks as nbgrader counts them; None where a person has to.
+    untouched : frozenset of str
+        The answers that are as they were handed out.
     """
 
     job: Job
     result: Result
     notebook: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
+    scores: dict[str, float | None] = field(default_factory=dict)
+    untouched: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, job: Job, result: Result, notebook: Any, files: dict[str, bytes]) -> Judged:
+        """Take from a notebook what is written down of it; the result is stored in it."""
+        result.store(notebook)
+        scores, untouched = {}, set()
+        for cell in notebook.cells:
+            if is_grade(cell):
+                scores[cell.metadata.nbgrader.grade_id] = determine_grade(cell)[0]
+            if is_solution(cell) and cell.metadata.nbgrader.get("checksum") == compute_checksum(
+                cell
+            ):
+                untouched.add(cell.metadata.nbgrader.grade_id)
+        text = nbformat.writes(notebook) + "\n"
+        return cls(job, result, text, files, scores, frozenset(untouched))
+
+
+@lru_cache(maxsize=8)
+def _valid(text: str) -> str:
+    return json.dumps(nbformat.reads(text, as_version=4))
+
+
+def _notebook(text: str) -> Any:
+    """Return a notebook of the instructor's, which is validated once."""
+    return nbformat.from_dict(json.loads(_valid(text)))
 
 
 def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
     """Judge one submission; whatever goes wrong on our side is a result too."""
     files: dict[str, bytes] = {}
     try:
-        source = nbformat.reads(assigned.sources[job.name], as_version=4)
-        released = nbformat.reads(assigned.released[job.name], as_version=4)
+        source = _notebook(assigned.sources[job.name])
+        released = _notebook(assigned.released[job.name])
         others = frozenset(assigned.sources) - {job.name}
         submitted = rebuild.find(job.folder, job.name, others=others)
         files = submitted.files
@@ -117,10 +154,12 @@ def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
             if blank and result.state == GRADED:
                 result = Result(BLANK, result.notes, result.tasks, result.seed, result.version)
     except Exception as error:
-        result = fault(f"{type(error).__name__}: {error}")
-        notebook = nbformat.reads(assigned.released[job.name], as_version=4)
-    result.store(notebook)
-    return Judged(job, result, nbformat.writes(notebook) + "\n", files)
+        return _failed(job, assigned, f"{type(error).__name__}: {error}", files)
+    return Judged.of(job, result, notebook, files)
+
+
+def _failed(job: Job, assigned: Assigned, what: str, files: dict[str, bytes]) -> Judged:
+    return Judged.of(job, fault(what), _notebook(assigned.released[job.name]), files)
 
 
 def unsolved(assigned: Assigned, sandbox: Sandbox) -> str:
@@ -129,11 +168,11 @@ def unsolved(assigned: Assigned, sandbox: Sandbox) -> str:
         if SOLUTION_MARK not in text:
             # Nobody says that what stands in there is a solution.
             continue
-        source = nbformat.reads(text, as_version=4)
+        source = _notebook(text)
         parts = [cell.metadata.get("nbgrader", {}) for cell in source.cells]
         judged = {part["grade_id"] for part in parts if part.get("grade") and not part["solution"]}
         result = run.run(
-            nbformat.reads(text, as_version=4),
+            _notebook(text),
             sandbox,
             files=assigned.files,
             seconds=assigned.cell_seconds,
@@ -157,7 +196,9 @@ def _result(state: str, notes: tuple[str, ...]) -> Result:
     return Result(state, notes, version=posenc.__version__)
 
 
-def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[Judged]:
+def judge_all(
+    jobs: Sequence[Job], assigned: Assigned, count: int, *, sandbox: Sandbox | None = None
+) -> Iterator[Judged]:
     """Judge submissions in so many processes; the order of the results is that of the jobs.
 
     Parameters
@@ -168,6 +209,8 @@ def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[J
         What they are judged by.
     count : int
         How many at a time.
+    sandbox : Sandbox, optional
+        Where student code runs, if one was started already.
 
     Yields
     ------
@@ -177,30 +220,47 @@ def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[J
     Raises
     ------
     CourseError
-        If no process for student code can be started here.
+        If no process for student code can be started here, or no answer can be right.
     """
     if not jobs:
         return
-    workers = [_Worker(assigned) for _ in range(max(1, min(count, len(jobs))))]
+    try:
+        sandbox = sandbox or Sandbox(assigned.name)
+        sandbox.wait()
+    except RuntimeError as error:
+        raise CourseError(str(error)) from None
+    with sandbox:
+        yield from _judge_all(jobs, assigned, count, sandbox)
+
+
+def _judge_all(
+    jobs: Sequence[Job], assigned: Assigned, count: int, sandbox: Sandbox
+) -> Iterator[Judged]:
+    # Of the objects that there are by now, none is looked at again for what can be freed.
+    gc.freeze()
+    workers = [_Worker(assigned, sandbox) for _ in range(max(1, min(count, len(jobs))))]
     todo, done, at = list(enumerate(jobs))[::-1], {}, 0
     try:
-        for worker in workers:
-            worker.wait()
+        # While one process tries the model solution, the others begin.
+        workers[0].give(TRIAL)
         while at < len(jobs):
             for worker in workers:
                 if todo and not worker.busy:
                     worker.give(*todo.pop())
             for number, outcome in _answers(workers):
+                if number == TRIAL and outcome:
+                    raise CourseError(outcome)
                 done[number] = outcome
-            while at in done:
+            while TRIAL in done and at in done:
                 yield done.pop(at)
                 at += 1
     finally:
         for worker in workers:
             worker.end()
+        gc.unfreeze()
 
 
-def _answers(workers: list[_Worker]) -> Iterator[tuple[int, Judged]]:
+def _answers(workers: list[_Worker]) -> Iterator[tuple[int, Any]]:
     """Wait for the next answers; replace processes that ended or take too long."""
     busy = {worker.connection: worker for worker in workers if worker.busy}
     ready = wait(list(busy), timeout=min(worker.left for worker in busy.values()))
@@ -214,8 +274,8 @@ def _answers(workers: list[_Worker]) -> Iterator[tuple[int, Judged]]:
 class _Worker:
     """A process that judges one submission after the other."""
 
-    def __init__(self, assigned: Assigned) -> None:
-        self._assigned = assigned
+    def __init__(self, assigned: Assigned, sandbox: Sandbox) -> None:
+        self._assigned, self._sandbox = assigned, sandbox
         self.busy = False
         self._start()
 
@@ -224,32 +284,24 @@ class _Worker:
         forks = sys.platform == "linux" and threading.active_count() == 1
         context = multiprocessing.get_context("fork" if forks else "spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, self._assigned), daemon=True)
+        given = theirs, self._assigned, self._sandbox.shared() if forks else None
+        self._process = context.Process(target=_work, args=given, daemon=True)
         self._process.start()
         theirs.close()
-
-    def wait(self) -> None:
-        """Wait until it is ready."""
-        try:
-            why = self.connection.recv()
-        except (EOFError, OSError):
-            why = "the process for student code did not start"
-        if why:
-            raise CourseError(why)
 
     @property
     def left(self) -> float:
         """How many seconds are left for its job."""
         return self._until - monotonic()
 
-    def give(self, number: int, job: Job) -> None:
-        """Let it judge a submission."""
+    def give(self, number: int, job: Job | None = None) -> None:
+        """Let it judge a submission, or try the model solution."""
         self.busy, self._number, self._job = True, number, job
         self._until = monotonic() + JOB_SECONDS
         with contextlib.suppress(OSError):
             self.connection.send(job)
 
-    def answer(self) -> tuple[int, Judged]:
+    def answer(self) -> tuple[int, Any]:
         """Return what it found; if it ended, start another."""
         try:
             found = self.connection.recv()
@@ -258,19 +310,17 @@ class _Worker:
         self.busy = False
         return self._number, found
 
-    def given_up(self) -> tuple[int, Judged]:
+    def given_up(self) -> tuple[int, Any]:
         """Start another in its place."""
         return self._failed(f"no end after {JOB_SECONDS:g} seconds")
 
-    def _failed(self, what: str) -> tuple[int, Judged]:
+    def _failed(self, what: str) -> tuple[int, Any]:
         job, self.busy = self._job, False
         self.end()
         self._start()
-        self.wait()
-        result = fault(what)
-        notebook = nbformat.reads(self._assigned.released[job.name], as_version=4)
-        result.store(notebook)
-        return self._number, Judged(job, result, nbformat.writes(notebook) + "\n")
+        if job is None:
+            return self._number, f"the model solution could not be tried: {what}"
+        return self._number, _failed(job, self._assigned, what, {})
 
     def end(self) -> None:
         """End the process."""
@@ -282,7 +332,7 @@ class _Worker:
             self._process.join()
 
 
-def _work(connection: Connection, assigned: Assigned) -> None:
+def _work(connection: Connection, assigned: Assigned, sandbox: Sandbox | None) -> None:
     """Judge what comes, until nobody is there any more."""
     # Ctrl-C is for the process that asks, which then ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -291,14 +341,12 @@ def _work(connection: Connection, assigned: Assigned) -> None:
         # A fork holds the other end of its own connection, so it would never see that one close.
         ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
     try:
-        sandbox = Sandbox(assigned.name)
-    except RuntimeError as error:
-        connection.send(str(error))
-        return
-    try:
-        connection.send(unsolved(assigned, sandbox))
+        sandbox = sandbox or Sandbox(assigned.name)
         while True:
             job = connection.recv()
+            if job is None:
+                connection.send(unsolved(assigned, sandbox))
+                continue
             found = judged(job, assigned, sandbox)
             if found.result.state == FAULT:
                 # It may be the process for student code that failed, so once more with another.
@@ -309,7 +357,8 @@ def _work(connection: Connection, assigned: Assigned) -> None:
     except (EOFError, OSError, RuntimeError):
         return
     finally:
-        sandbox.close()
+        if sandbox:
+            sandbox.close()
 
 
 def _leave(*_: Any) -> None:

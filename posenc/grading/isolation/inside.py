@@ -7,7 +7,6 @@ state before it is still there.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import contextlib
 import ctypes
@@ -35,6 +34,7 @@ from typing import Any
 
 from posenc.grading import _limits
 from posenc.grading._limits import CallFault, Watch, called_names
+from posenc.grading.isolation import plain
 from posenc.grading.isolation.wire import (
     FORWARDED,
     GRACE,
@@ -78,23 +78,33 @@ def main() -> None:
 
 
 def _serve(control: Channel, settings: dict[str, Any], shell: Any) -> None:
-    while True:
-        try:
-            _, _, (talk, life) = control.receive(files=2)
-        except (Gone, ValueError):
-            return
-        # Another one for each copy, so that nothing that belongs to a user is shared.
-        settings["user"] = settings["user"] and settings["user"] + 1
-        if os.fork() == 0:
-            control.close()
+    controls = {control.socket: control}
+    while controls:
+        for each in readable(list(controls), 3600.0):
             try:
-                _copy(talk, life, settings, shell)
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(1)
-        os.close(talk)
-        os.close(life)
+                request, _, files = controls[each].receive(files=2)
+            except (Gone, ValueError):
+                controls.pop(each).close()
+                continue
+            if "share" in request:
+                (file,) = files
+                other = Channel(socket.socket(fileno=file))
+                controls[other.socket] = other
+                continue
+            talk, life = files
+            # Another one for each copy, so that nothing that belongs to a user is shared.
+            settings["user"] = settings["user"] and settings["user"] + 1
+            if os.fork() == 0:
+                for channel in controls.values():
+                    channel.close()
+                try:
+                    _copy(talk, life, settings, shell)
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(1)
+            os.close(talk)
+            os.close(life)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -340,11 +350,7 @@ def _only_defines(request: dict[str, Any]) -> bool:
     """Return whether a cell gives names to functions and plain values, and can do nothing else."""
     if request.get("files") or request.get("given"):
         return False
-    try:
-        body = ast.parse(request["cell"]).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return all(map(_is_plain, body))
+    return plain.bound(request["cell"], sys.modules) is not None
 
 
 def _defined(request: dict[str, Any], shell: Any) -> dict[str, Any]:
@@ -358,22 +364,6 @@ def _defined(request: dict[str, Any], shell: Any) -> dict[str, Any]:
     bound = [name for name, value in before.items() if id(names.get(name)) != value]
     error = _error(error, request["seconds"])
     return {"printed": "", "shown": [], "bound": bound, "error": error, "figures": 0}
-
-
-def _is_plain(node: ast.stmt) -> bool:
-    if isinstance(node, ast.FunctionDef):
-        given = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-        hints = any(isinstance(n, ast.arg) and n.annotation for n in ast.walk(node.args))
-        plain = all(isinstance(value, ast.Constant) for value in given)
-        return plain and not hints and not node.decorator_list and not node.returns
-    if isinstance(node, ast.Import):
-        return all(alias.name in sys.modules for alias in node.names)
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    if isinstance(node, ast.Assign):
-        names = all(isinstance(target, ast.Name) for target in node.targets)
-        return names and isinstance(node.value, ast.Constant)
-    return False
 
 
 def _must_be(process: int) -> None:
@@ -397,7 +387,7 @@ def _sweep(kept: set[int]) -> None:
         stopped: set[int] = set()
         # Again, for what was started meanwhile.
         for _ in range(100):
-            seen = {int(path.name) for path in Path("/proc").glob("[0-9]*")}
+            seen = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()}
             new = seen - kept - stopped
             if not new:
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import secrets
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,7 +42,7 @@ WEAKER = (
 
 
 class Sandbox:
-    """A process that is ready to run the notebooks of one assignment.
+    """A process that gets ready to run the notebooks of one assignment.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class Sandbox:
     Raises
     ------
     RuntimeError
-        If it does not start, with one sentence.
+        If there can be none on this system, with one sentence.
     """
 
     def __init__(self, assignment: str, *, isolated: bool | None = None) -> None:
@@ -60,6 +62,7 @@ class Sandbox:
             raise RuntimeError("grading needs Linux or macOS; on Windows, run it in WSL")
         self.isolated = can_isolate() if isolated is None else isolated
         self._library = masked.package(assignment)
+        self._ready = False
         self._start()
 
     def _start(self) -> None:
@@ -83,6 +86,7 @@ class Sandbox:
         else:
             # It removes the folder itself, so that none is left where this process is killed.
             start, settings["library"] = [], _written(self._library)
+        self._folder = settings["library"]
         home = settings["library"] or HOME
         environment = {
             "PATH": "/usr/bin:/bin",
@@ -99,7 +103,7 @@ class Sandbox:
         }
         words = [sys.executable, "-s", "-P", "-m", "posenc.grading.isolation.inside"]
         words += [str(theirs.fileno()), json.dumps(settings)]
-        self._process = subprocess.Popen(
+        self._process: subprocess.Popen | None = subprocess.Popen(
             start + words,
             env=environment,
             pass_fds=files,
@@ -112,6 +116,18 @@ class Sandbox:
         for file in files[1:]:
             os.close(file)
         self._control = Channel(ours, patience=PATIENCE)
+        self._ready = False
+
+    def wait(self) -> None:
+        """Wait until it is ready.
+
+        Raises
+        ------
+        RuntimeError
+            If it does not start, with one sentence.
+        """
+        if self._ready:
+            return
         try:
             self._control.receive(seconds=READY_SECONDS)
         except (Gone, Late):
@@ -123,17 +139,31 @@ class Sandbox:
                     "as root it needs none)"
                 )
             raise RuntimeError(f"{why}: {said}") from None
+        self._ready = True
+
+    def shared(self) -> Sandbox:
+        """Return another one that has this one's process, for a fork of this process."""
+        self.wait()
+        ours, theirs = socket.socketpair()
+        self._control.send({"share": True}, files=[theirs.fileno()])
+        theirs.close()
+        other = copy.copy(self)
+        # Only whoever started a process can ask how it is.
+        other._process, other._control = None, Channel(ours, patience=PATIENCE)
+        return other
 
     def copy(self) -> tuple[Channel, socket.socket]:
         """Return a channel to a fresh copy, and what ends it when closed."""
         try:
-            if self._process.poll() is not None:
+            self.wait()
+            if self._process and self._process.poll() is not None:
                 raise Gone("it ended")
             return self._copied()
         except Gone:
             # Something ended it, such as the system where memory was short.
             self.close()
             self._start()
+            self.wait()
             return self._copied()
 
     def _copied(self) -> tuple[Channel, socket.socket]:
@@ -153,17 +183,37 @@ class Sandbox:
     def close(self) -> str:
         """End it, with all copies, and return what it said."""
         self._control.close()
-        # Without the judge it ends by itself, and clears up.
+        if self._process is None:
+            return ""
+        # Without the judge it ends by itself, and clears up; one that gets ready does not look.
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=2.0)
+            self._process.wait(timeout=2.0 if self._ready else 0.0)
         self._process.kill()
-        return self._process.communicate()[1].decode(errors="replace").strip()
+        said = self._process.communicate()[1] if not self._process.stderr.closed else b""
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        return said.decode(errors="replace").strip()
 
     def __enter__(self) -> Sandbox:
+        self.wait()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def started(assignment: str) -> Iterator[Sandbox | None]:
+    """Have one that gets ready meanwhile, or none where whoever needs it has to say why."""
+    try:
+        sandbox = Sandbox(assignment)
+    except RuntimeError:
+        yield None
+        return
+    try:
+        yield sandbox
+    finally:
+        sandbox.close()
 
 
 def can_isolate() -> bool:

@@ -7,6 +7,7 @@ import base64
 import builtins
 import contextlib
 import importlib
+import re
 import resource
 import socket
 import sys
@@ -23,6 +24,7 @@ import numpy as np
 from posenc.grading import _limits
 from posenc.grading._guard import Elsewhere
 from posenc.grading._limits import CallFault
+from posenc.grading.isolation import plain
 from posenc.grading.isolation.sandbox import LIBRARIES, PATIENCE, Sandbox
 from posenc.grading.isolation.wire import (
     FORWARDED,
@@ -156,6 +158,7 @@ class Session:
             return Ran(ended="lost", seconds=monotonic() - started)
         self._done.append((request, arrays))
         self.names.forget(bound)
+        self.names.ran(source)
         return ran
 
     def _ran(self, reply: dict[str, Any], figures: list[bytes], seconds: float) -> Ran:
@@ -414,6 +417,9 @@ class Names(dict):
         self._lasting: set[str] = {"__builtins__"}
         self._given: dict[str, Any] = {}
         self._replaced: list[dict[str, Callable]] = []
+        # What was found about functions, by name and what was in the place of others then.
+        self._found: dict[tuple[str, ...], dict[Any, Any]] = {}
+        self._words: set[str] = set()
         # Functions of the judge's that the other side may call, by number.
         self._ours: list[Callable] = []
         self._numbers: dict[int, int] = {}
@@ -448,6 +454,20 @@ class Names(dict):
             if name not in self._lasting:
                 dict.pop(self, name, None)
 
+    def ran(self, source: str) -> None:
+        """Take note of a cell of the student's: only some leave functions what they were."""
+        names = plain.bound(source, LIBRARIES)
+        if names is None or not names.isdisjoint(self._words):
+            self._found.clear()
+        self._words.update(re.findall(r"\w+", source))
+
+    def found(self, name: str | None) -> dict[Any, Any]:
+        """Return what was found about a function, as long as it can't be different by now."""
+        if name is None:
+            return {}
+        replaced = [other for functions in self._replaced for other in functions]
+        return self._found.setdefault((name, *replaced), {})
+
     def given(self) -> tuple[Any, list[bytes]]:
         """Return what graded cells gave a value since the last cell of the student's."""
         values, self._given = self._given, {}
@@ -462,6 +482,7 @@ class Names(dict):
         return dict.__contains__(self, name) or bool(self._ask({"do": "has", "name": name}))
 
     def __setitem__(self, name: str, value: Any) -> None:
+        self._found.clear()
         if self.read is not None and name not in self.read:
             # What is expected, say, is nothing for the student's functions to see.
             super().__setitem__(name, value)
@@ -478,6 +499,7 @@ class Names(dict):
             self._ask({"do": "set", "name": name, "form": form}, arrays)
 
     def __delitem__(self, name: str) -> None:
+        self._found.clear()
         here = dict.__contains__(self, name)
         if here:
             super().__delitem__(name)
@@ -769,6 +791,7 @@ class _Remote:
         return self._names.ask({"do": "attribute", "of": self.target(), "name": name})
 
     def _operation(self, name: str, *args: Any) -> Any:
+        self._names._found.clear()
         target = self.target()
         form, arrays = self._names.encoded(list(args))
         request = {"do": "operation", "of": target, "name": name, "form": form}
@@ -853,6 +876,10 @@ class _RemoteFunction(_Remote, Elsewhere):
         if now and self._of is not None:
             self._names.slow.add(self._of)
         return self._of in self._names.slow
+
+    def found(self) -> dict[Any, Any]:
+        """Return what was found about it, as long as it can't be different by now."""
+        return self._names.found(self._of)
 
     def called_names(self) -> set[str]:
         """Return the global names that it uses."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-import selectors
+import select
 import socket
 import struct
 from array import array as Buffer  # noqa: N812 - beside NumPy's
@@ -415,8 +415,9 @@ def _parted(counts: list[int], size: int) -> list[int]:
 
 def readable(sockets: list[Any], seconds: float) -> list[Any]:
     """Return those of some sockets or files that can be read, waiting until one can."""
-    # Not select, which knows no file above 1023.
-    with selectors.PollSelector() as selector:
-        for each in sockets:
-            selector.register(each, selectors.EVENT_READ)
-        return [key.fileobj for key, _ in selector.select(max(seconds, 0.0))]
+    # Not select.select, which knows no file above 1023.
+    poll = select.poll()
+    by_file = {each if isinstance(each, int) else each.fileno(): each for each in sockets}
+    for file in by_file:
+        poll.register(file, select.POLLIN)
+    return [by_file[file] for file, _ in poll.poll(max(seconds, 0.0) * 1000)]
