@@ -758,7 +758,7 @@ def test_where_namespaces_are_forbidden_one_sentence_says_so(tmp_path, monkeypat
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(RuntimeError, match="can't shut student code in") as caught:
-        Sandbox("00-start")
+        Sandbox("00-start").wait()
     assert "\n" not in str(caught.value)
 
 

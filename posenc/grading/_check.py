@@ -47,6 +47,11 @@ SAYS = {
 }
 
 
+def has_seed() -> bool:
+    """Return whether cases are drawn from a seed that students don't know."""
+    return os.environ.get(SEED_VARIABLE, PRACTICE_SEED) not in ("", PRACTICE_SEED)
+
+
 def check(function_or_name: str | Callable, *, seed: str | int | None = None) -> Report:
     """Check a function of an exercise, and say which idea is wrong if one is.
 

@@ -16,7 +16,7 @@ from typing import Any
 import nbformat
 from nbgrader.utils import find_all_files
 
-from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE
+from posenc.grading._check import SEED_VARIABLE
 from posenc.grading.assignments import CELL_SECONDS, CourseError, write_whole
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.record import Recorder
@@ -42,11 +42,6 @@ class Plan:
 
     jobs: list[Job]
     skipped: list[str]
-
-
-def has_seed() -> bool:
-    """Return whether cases are drawn from a seed that students don't know."""
-    return os.environ.get(SEED_VARIABLE, PRACTICE_SEED) not in ("", PRACTICE_SEED)
 
 
 def assigned(course: Any, name: str, *, cell_seconds: float = CELL_SECONDS) -> Assigned:

@@ -243,10 +243,12 @@ def _grade(options: argparse.Namespace) -> int:
     root = assignments.find_root()
     # For a format that no notebook has, jsonschema would build a grammar: half of the start.
     sys.modules.setdefault("rfc3987_syntax", None)
+    from posenc.grading._check import has_seed
     from posenc.grading.isolation.sandbox import started
 
     # It gets ready while this process imports nbgrader.
-    with started(options.assignment) as sandbox:
+    needed = options.demo_seed or has_seed()
+    with started(options.assignment, needed=needed) as sandbox:
         from posenc.grading import grade_command
 
         try:

@@ -19,10 +19,10 @@ from traitlets.config import PyFileConfigLoader
 from traitlets.config.loader import ConfigFileNotFound
 
 from posenc.grading import assignments, batch
-from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE
+from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE, has_seed
 from posenc.grading.assignments import CourseError
 from posenc.grading.export import stored
-from posenc.grading.isolation.sandbox import WEAKER, Sandbox, can_isolate
+from posenc.grading.isolation import sandbox as sandboxes
 from posenc.grading.results import FAULT, STATES, UNGRADABLE, Result
 from posenc.grading.workers import Assigned, Job
 
@@ -71,7 +71,7 @@ def grade(
     force: bool = False,
     practice: bool = False,
     verbose: bool = False,
-    sandbox: Sandbox | None = None,
+    sandbox: sandboxes.Sandbox | None = None,
     say: Say,
     warn: Say,
 ) -> bool:
@@ -118,8 +118,8 @@ def grade(
         course = _course(root, name)
         work, given, ended = _planned(course, name, student, force)
         if work.jobs:
-            if not can_isolate():
-                warn(f"WARNING: {WEAKER}")
+            if not sandboxes.can_isolate():
+                warn(f"WARNING: {sandboxes.WEAKER}")
             _run(course, work, given, jobs or processors(), ended, warn, sandbox)
     for line in _closing(course, name, ended, verbose=verbose):
         say(line)
@@ -137,7 +137,7 @@ def processors() -> int:
 def _seed(practice: bool) -> Iterator[None]:
     """Draw cases from the course's seed, or, where that is asked for, from the practice seed."""
     if not practice:
-        if not batch.has_seed():
+        if not has_seed():
             raise CourseError(
                 f"{batch.NO_SEED}; set {SEED_VARIABLE} to your course's secret seed, or grade with "
                 "the practice cases by --demo-seed"
@@ -212,7 +212,7 @@ def _run(
     jobs: int,
     ended: _Ended,
     warn: Say,
-    sandbox: Sandbox | None,
+    sandbox: sandboxes.Sandbox | None,
 ) -> None:
     """Grade, tell how far it is, and end in one sentence whatever stops it."""
     count, kept = len(work.jobs), 0

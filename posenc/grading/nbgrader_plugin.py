@@ -14,6 +14,7 @@ from nbgrader.converters import NbGraderException
 from traitlets import Float, Integer, List, Unicode
 
 from posenc.grading import assignments, batch
+from posenc.grading._check import has_seed
 from posenc.grading.assignments import CourseError
 from posenc.grading.isolation import sandbox
 from posenc.grading.results import FAULT, UNGRADABLE
@@ -54,7 +55,7 @@ class SubmissionExporter(NotebookExporter):
         """Grade what the command names, and end with an error if somebody has to look."""
         converter = self.parent
         course = converter.coursedir
-        if not batch.has_seed():
+        if not has_seed():
             self.log.warning(batch.NO_SEED)
         if not sandbox.can_isolate():
             self.log.warning(sandbox.WEAKER)

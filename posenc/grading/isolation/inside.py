@@ -173,7 +173,11 @@ def _copy(talk: int, life: int, settings: dict[str, Any], shell: Any) -> None:
     )
     # Modules that lie beside the notebook are found, as in Jupyter.
     sys.path.insert(0, "")
+    if settings["namespaces"]:
+        # Nobody of the same user may look into the process that stays here.
+        _prctl(4, 0)
     if os.fork() == 0:
+        _prctl(4, 1)
         os.close(life)
         _session(Channel(socket.socket(fileno=talk)), shell, sweep=settings["namespaces"])
         os._exit(0)
@@ -190,9 +194,6 @@ def _limit(kind: int, value: int) -> None:
 
 def _keep(life: socket.socket, folder: str | None) -> None:
     """Wait until the judge has done with this submission; whatever is left of it ends then."""
-    if folder is None:
-        # Nobody of the same user may look into this process.
-        _prctl(4, 0)
     # The system takes note of children that ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while not readable([life], 3600.0):

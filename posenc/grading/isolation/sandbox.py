@@ -62,7 +62,6 @@ class Sandbox:
             raise RuntimeError("grading needs Linux or macOS; on Windows, run it in WSL")
         self.isolated = can_isolate() if isolated is None else isolated
         self._library = masked.package(assignment)
-        self._ready = False
         self._start()
 
     def _start(self) -> None:
@@ -86,7 +85,6 @@ class Sandbox:
         else:
             # It removes the folder itself, so that none is left where this process is killed.
             start, settings["library"] = [], _written(self._library)
-        self._folder = settings["library"]
         home = settings["library"] or HOME
         environment = {
             "PATH": "/usr/bin:/bin",
@@ -185,13 +183,15 @@ class Sandbox:
         self._control.close()
         if self._process is None:
             return ""
-        # Without the judge it ends by itself, and clears up; one that gets ready does not look.
+        # Without the judge it ends by itself, and clears up; killed too early, bubblewrap may leave
+        # a process behind.
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=2.0 if self._ready else 0.0)
+            self._process.wait(timeout=2.0 if self._ready else 10.0)
         self._process.kill()
-        said = self._process.communicate()[1] if not self._process.stderr.closed else b""
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        said = b""
+        with suppress(subprocess.TimeoutExpired, ValueError):
+            said = self._process.communicate(timeout=2.0)[1]
+        self._process.stderr.close()
         return said.decode(errors="replace").strip()
 
     def __enter__(self) -> Sandbox:
@@ -203,11 +203,13 @@ class Sandbox:
 
 
 @contextmanager
-def started(assignment: str) -> Iterator[Sandbox | None]:
+def started(assignment: str, *, needed: bool) -> Iterator[Sandbox | None]:
     """Have one that gets ready meanwhile, or none where whoever needs it has to say why."""
     try:
-        sandbox = Sandbox(assignment)
+        sandbox = Sandbox(assignment) if needed else None
     except RuntimeError:
+        sandbox = None
+    if sandbox is None:
         yield None
         return
     try:
