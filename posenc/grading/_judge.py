@@ -133,13 +133,17 @@ def recognise(
     failing = {index for index, result in enumerate(results) if not result.passed}
     explained: dict[str, frozenset[int]] = {}
     for name, wrong in _wrong_results(exercise.name, seed).items():
-        wrong_at = frozenset(index for index, result in enumerate(wrong) if not result.passed)
-        if (
-            wrong_at
-            and wrong_at <= failing
-            and all(_same_observations(exercise, results[at], wrong[at]) for at in wrong_at)
-        ):
-            explained[name] = wrong_at
+        wrong_at = set()
+        # What fails tells two apart soonest.
+        for at in sorted(range(len(results)), key=lambda at: at not in failing):
+            if wrong[at].passed:
+                continue
+            if at not in failing or not _same_observations(exercise, results[at], wrong[at]):
+                break
+            wrong_at.add(at)
+        else:
+            if wrong_at:
+                explained[name] = frozenset(wrong_at)
     refusals = {index for index in failing if results[index].criterion.kind == "refusal"}
     if not earned(results) and all(indices <= refusals for indices in explained.values()):
         # Whatever returns something fails refusals in the same way, an empty answer too.
@@ -170,11 +174,32 @@ def resembles(
     ]
 
 
+class _WrongResults:
+    """How a misconception does on each criterion, found when it is asked for."""
+
+    def __init__(self, exercise: Exercise, function: Callable, seed: str | int | None) -> None:
+        self._exercise, self._function, self._seed = exercise, function, seed
+        self._found: dict[int, Result] = {}
+
+    def __getitem__(self, at: int) -> Result:
+        if at not in self._found:
+            known = _known(self._exercise, self._seed)
+            criterion, cases = self._exercise.criteria[at], known.drawn[at]
+            guard = Guard(None)
+            with random_state_kept():
+                runs = [
+                    _run_case(self._exercise, criterion, self._function, case, guard, known)
+                    for case in cases
+                ]
+            self._found[at] = _result(criterion, cases, runs)
+        return self._found[at]
+
+
 @lru_cache(maxsize=64)
-def _wrong_results(name: str, seed: str | int | None) -> dict[str, list[Result]]:
+def _wrong_results(name: str, seed: str | int | None) -> dict[str, _WrongResults]:
     exercise = exercises.get(name)
     return {
-        misconception.name: judge(exercise, misconception.function, seed=seed, guard=Guard(None))
+        misconception.name: _WrongResults(exercise, misconception.function, seed)
         for misconception in exercise.misconceptions
     }
 
