@@ -243,31 +243,24 @@ def _grade(options: argparse.Namespace) -> int:
     root = assignments.find_root()
     # For a format that no notebook has, jsonschema would build a grammar: half of the start.
     sys.modules.setdefault("rfc3987_syntax", None)
-    from posenc.grading._check import has_seed
-    from posenc.grading.isolation.sandbox import started
+    from posenc.grading import grade_command
 
-    # It gets ready while this process imports nbgrader.
-    needed = options.demo_seed or has_seed()
-    with started(options.assignment, needed=needed) as sandbox:
-        from posenc.grading import grade_command
-
-        try:
-            done = grade_command.grade(
-                root,
-                options.assignment,
-                student=options.student,
-                jobs=options.jobs,
-                force=options.force,
-                practice=options.demo_seed,
-                verbose=options.verbose,
-                sandbox=sandbox,
-                say=_say,
-                warn=_warn,
-            )
-        except grade_command.Unknown as error:
-            return _fail(str(error), status=2)
-        except grade_command.Stopped as error:
-            return _fail(str(error), status=130)
+    try:
+        done = grade_command.grade(
+            root,
+            options.assignment,
+            student=options.student,
+            jobs=options.jobs,
+            force=options.force,
+            practice=options.demo_seed,
+            verbose=options.verbose,
+            say=_say,
+            warn=_warn,
+        )
+    except grade_command.Unknown as error:
+        return _fail(str(error), status=2)
+    except grade_command.Stopped as error:
+        return _fail(str(error), status=130)
     return 0 if done else 1
 
 

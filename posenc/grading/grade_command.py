@@ -71,7 +71,6 @@ def grade(
     force: bool = False,
     practice: bool = False,
     verbose: bool = False,
-    sandbox: sandboxes.Sandbox | None = None,
     say: Say,
     warn: Say,
 ) -> bool:
@@ -93,8 +92,6 @@ def grade(
         Whether the practice cases will do.
     verbose : bool
         Whether each repair is told.
-    sandbox : Sandbox, optional
-        Where student code runs, if one was started already.
     say, warn : callable
         Called with each line of the result, and with each line of progress or warning.
 
@@ -120,7 +117,7 @@ def grade(
         if work.jobs:
             if not sandboxes.can_isolate():
                 warn(f"WARNING: {sandboxes.WEAKER}")
-            _run(course, work, given, jobs or processors(), ended, warn, sandbox)
+            _run(course, work, given, jobs or processors(), ended, warn)
     for line in _closing(course, name, ended, verbose=verbose):
         say(line)
     return not ended.failed
@@ -212,7 +209,6 @@ def _run(
     jobs: int,
     ended: _Ended,
     warn: Say,
-    sandbox: sandboxes.Sandbox | None,
 ) -> None:
     """Grade, tell how far it is, and end in one sentence whatever stops it."""
     count, kept = len(work.jobs), 0
@@ -220,9 +216,7 @@ def _run(
     try:
         with (
             _progress(count, warn) as step,
-            contextlib.closing(
-                batch.grade(course, work, given, jobs=jobs, sandbox=sandbox)
-            ) as results,
+            contextlib.closing(batch.grade(course, work, given, jobs=jobs)) as results,
         ):
             for judged in results:
                 ended.results[judged.job] = judged.result

@@ -22,13 +22,16 @@ from posenc.grading._limits import CallFault
 from posenc.grading._reading import defined
 from posenc.grading._report import Report
 from posenc.grading.assignments import CELL_SECONDS, SETUP
-from posenc.grading.isolation.sandbox import Sandbox
+from posenc.grading.isolation import plain
+from posenc.grading.isolation.sandbox import LIBRARIES, Sandbox
 from posenc.grading.isolation.session import Names, Ran, Session
 from posenc.grading.results import FAULT, GRADED, Result, Task
 
 # For all cells of the student's together; what is left of them is not run, and is said.
 NOTEBOOK_SECONDS = 300.0
 PRINTED = 10_000
+# What IPython gives a notebook, or takes long to import.
+RICH = re.compile(r"\b(matplotlib|pyplot|plotting|IPython|get_ipython|display|In|Out|exit|quit)\b")
 CHECK = re.compile(r"\s*check\(.\w+.\)\s*")
 
 
@@ -72,7 +75,7 @@ def run(
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for count, cell in enumerate(cells):
         cell.outputs, cell.execution_count = [], count + 1
-    with Session(sandbox, files) as session:
+    with Session(sandbox, files, rich=_is_rich(cells)) as session:
         judge = _Judge(session)
         judge.know((source or notebook).cells, solved=source is not None)
         for judged, together in groupby(cells, _is_judged):
@@ -92,6 +95,13 @@ def run(
     result = Result(state, notes, tuple(judge.tasks), seed, posenc.__version__)
     result.store(notebook)
     return result
+
+
+def _is_rich(cells: list[Any]) -> bool:
+    """Return whether a notebook does more than define functions, or draws in one."""
+    theirs = [cell.source for cell in cells if not cell.metadata.get("nbgrader", {}).get("locked")]
+    plain_ones = all(plain.bound(source, LIBRARIES) is not None for source in theirs)
+    return not plain_ones or any(map(RICH.search, theirs))
 
 
 def _is_judged(cell: Any) -> bool:

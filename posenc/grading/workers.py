@@ -196,9 +196,7 @@ def _result(state: str, notes: tuple[str, ...]) -> Result:
     return Result(state, notes, version=posenc.__version__)
 
 
-def judge_all(
-    jobs: Sequence[Job], assigned: Assigned, count: int, *, sandbox: Sandbox | None = None
-) -> Iterator[Judged]:
+def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[Judged]:
     """Judge submissions in so many processes; the order of the results is that of the jobs.
 
     Parameters
@@ -209,8 +207,6 @@ def judge_all(
         What they are judged by.
     count : int
         How many at a time.
-    sandbox : Sandbox, optional
-        Where student code runs, if one was started already.
 
     Yields
     ------
@@ -225,7 +221,7 @@ def judge_all(
     if not jobs:
         return
     try:
-        sandbox = sandbox or Sandbox(assigned.name)
+        sandbox = Sandbox(assigned.name)
         sandbox.wait()
     except RuntimeError as error:
         raise CourseError(str(error)) from None

@@ -1,5 +1,7 @@
 """What runs where student code runs: one process that is ready, and a copy of it a submission.
 
+Notebooks that only define functions get a copy without IPython and Matplotlib, which is faster.
+
 It knows no answers. A submission gets a fork of the ready process, shut in namespaces of its own.
 Every cell and every graded cell runs in a fork of that: whatever ends or hangs is one cell, and the
 state before it is still there.
@@ -67,73 +69,126 @@ def main() -> None:
     settings = json.loads(sys.argv[2])
     control = Channel(socket.socket(fileno=int(sys.argv[1])))
     try:
-        shell = _ready_shell()
+        notebook = _Notebook()
+        builtins.input = _no_input
         gc.collect()
         gc.freeze()
         control.send({"ready": True})
-        _serve(control, settings, shell)
+        _serve([control], settings, notebook)
     finally:
         if settings["library"]:
             shutil.rmtree(settings["library"], ignore_errors=True)
 
 
-def _serve(control: Channel, settings: dict[str, Any], shell: Any) -> None:
-    controls = {control.socket: control}
-    while controls:
-        for each in readable(list(controls), 3600.0):
+class _Notebook:
+    """A notebook's names, and the IPython that runs its cells, once a cell needs one."""
+
+    def __init__(self) -> None:
+        # Cells must not find this module by the name of theirs.
+        module = sys.modules["__main__"] = ModuleType("__main__")
+        self.names = module.__dict__
+        self._shell: Any = None
+
+    @property
+    def shell(self) -> Any:
+        """Import what runs cells and draws, which takes most of the time and of the memory."""
+        if self._shell is None:
+            import matplotlib
+
+            matplotlib.use("Agg")
+            import matplotlib.pyplot
+            from IPython.core.interactiveshell import InteractiveShell
+            from traitlets.config import Config
+
+            with contextlib.suppress(ImportError):
+                import posenc.plotting  # noqa: F401 - ready before the first notebook asks for it
+
+            config = Config()
+            config.HistoryManager.enabled = False
+            config.InteractiveShell.colors = "NoColor"
+            shell = InteractiveShell.instance(config=config, user_ns=self.names)
+            # Figures are collected after each cell, whatever draws them.
+            shell.register_magic_function(lambda line: None, magic_name="matplotlib")
+            shell.run_cell("None")
+            self._shell = shell
+        return self._shell
+
+
+def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Notebook) -> None:
+    """Make copies; those for notebooks that do more than define functions in a fork of its own."""
+    channels = {control.socket: control for control in controls}
+    rich: Channel | None = None
+    while channels:
+        for each in readable(list(channels), 3600.0):
             try:
-                request, _, files = controls[each].receive(files=2)
+                request, _, files = channels[each].receive(files=2)
             except (Gone, ValueError):
-                controls.pop(each).close()
+                channels.pop(each).close()
                 continue
             if "share" in request:
-                (file,) = files
-                other = Channel(socket.socket(fileno=file))
-                controls[other.socket] = other
+                other = Channel(socket.socket(fileno=files[0]))
+                channels[other.socket] = other
                 continue
-            talk, life = files
             # Another one for each copy, so that nothing that belongs to a user is shared.
             settings["user"] = settings["user"] and settings["user"] + 1
-            if os.fork() == 0:
-                for channel in controls.values():
-                    channel.close()
+            if request.get("rich"):
+                rich = _forwarded(rich, files, settings, notebook, channels)
+            elif os.fork() == 0:
+                _leave(channels, rich)
+                settings["user"] = request.get("user", settings["user"])
                 try:
-                    _copy(talk, life, settings, shell)
+                    _copy(*files, settings, notebook)
                 except BaseException:
                     traceback.print_exc()
                 finally:
                     os._exit(1)
-            os.close(talk)
-            os.close(life)
+            for file in files:
+                os.close(file)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
 
 
-def _ready_shell() -> Any:
-    """Import what notebooks use, and return an IPython that runs their cells."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot
-    from IPython.core.interactiveshell import InteractiveShell
-    from traitlets.config import Config
-
-    with contextlib.suppress(ImportError):
-        import posenc.plotting  # noqa: F401 - ready before the first notebook asks for it
-
-    config = Config()
-    config.HistoryManager.enabled = False
-    config.InteractiveShell.colors = "NoColor"
-    shell = InteractiveShell.instance(config=config)
-    # Figures are collected after each cell, whatever draws them.
-    shell.register_magic_function(lambda line: None, magic_name="matplotlib")
-    shell.run_cell("None")
-    builtins.input = _no_input
-    return shell
+def _leave(channels: dict[Any, Channel], rich: Channel | None) -> None:
+    """Close in a fork what belongs to the process that was forked."""
+    for channel in (*channels.values(), *filter(None, [rich])):
+        channel.close()
 
 
-def _copy(talk: int, life: int, settings: dict[str, Any], shell: Any) -> None:
+def _forwarded(
+    rich: Channel | None,
+    files: list[int],
+    settings: dict[str, Any],
+    notebook: _Notebook,
+    channels: dict[Any, Channel],
+) -> Channel:
+    """Let the fork that has IPython make a copy, and return the channel to it."""
+    for _ in range(2):
+        if rich is None:
+            ours, theirs = socket.socketpair()
+            if os.fork() == 0:
+                _die_with_parent()
+                _leave(channels, Channel(ours))
+                for file in files:
+                    os.close(file)
+                notebook.shell  # noqa: B018 - makes it
+                gc.collect()
+                gc.freeze()
+                _serve([Channel(theirs)], settings, notebook)
+                os._exit(0)
+            theirs.close()
+            rich = Channel(ours)
+        try:
+            rich.send({"user": settings["user"]}, files=files)
+            return rich
+        except Gone:
+            # It ended; another one can do it.
+            rich.close()
+            rich = None
+    raise Gone("no process for IPython starts")
+
+
+def _copy(talk: int, life: int, settings: dict[str, Any], notebook: _Notebook) -> None:
     """Shut this process in, and run a submission's session in a child of it."""
     _die_with_parent()
     if settings["namespaces"]:
@@ -179,7 +234,7 @@ def _copy(talk: int, life: int, settings: dict[str, Any], shell: Any) -> None:
     if os.fork() == 0:
         _prctl(4, 1)
         os.close(life)
-        _session(Channel(socket.socket(fileno=talk)), shell, sweep=settings["namespaces"])
+        _session(Channel(socket.socket(fileno=talk)), notebook, sweep=settings["namespaces"])
         os._exit(0)
     os.close(talk)
     _keep(socket.socket(fileno=life), None if settings["namespaces"] else folder)
@@ -301,7 +356,7 @@ class _Alarm:
         self.at = time.monotonic() + seconds
 
 
-def _session(talk: Channel, shell: Any, *, sweep: bool) -> None:
+def _session(talk: Channel, notebook: _Notebook, *, sweep: bool) -> None:
     """Do what the judge asks for, each time in a fork, which goes on from there after a cell."""
     while True:
         request, arrays, files = talk.receive(files=1)
@@ -310,7 +365,7 @@ def _session(talk: Channel, shell: Any, *, sweep: bool) -> None:
             continue
         if request["do"] == "cell" and (request["ours"] or _only_defines(request)):
             before, talk = talk, Channel(socket.socket(fileno=files[0]))
-            talk.send(_defined(request, shell), [])
+            talk.send(_defined(request, notebook.names), [])
             before.receive()
             before.close()
             continue
@@ -325,11 +380,11 @@ def _session(talk: Channel, shell: Any, *, sweep: bool) -> None:
             talk.close()
             talk = Channel(socket.socket(fileno=files[0]))
             if request["do"] == "serve":
-                _Server(talk, shell, alarm).run()
+                _Server(talk, notebook.names, alarm).run()
                 os._exit(0)
             alarm.set(request["seconds"] + GRACE)
             process = os.getpid()
-            reply, data = _run_cell(request, arrays, shell)
+            reply, data = _run_cell(request, arrays, notebook)
             _must_be(process)
             alarm.at = math.inf
             talk.send(reply, data)
@@ -354,9 +409,9 @@ def _only_defines(request: dict[str, Any]) -> bool:
     return plain.bound(request["cell"], sys.modules) is not None
 
 
-def _defined(request: dict[str, Any], shell: Any) -> dict[str, Any]:
+def _defined(request: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     """Run a cell without IPython, whose hooks may be anybody's; it shows nothing."""
-    names, error = shell.user_ns, None
+    error = None
     before = {name: id(names.get(name)) for name in request["known"]}
     try:
         exec(compile(request["cell"], "<cell>", "exec"), names)
@@ -457,7 +512,7 @@ class _Text(io.TextIOBase):
 
 
 def _run_cell(
-    request: dict[str, Any], arrays: list[bytes], shell: Any
+    request: dict[str, Any], arrays: list[bytes], notebook: _Notebook
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Run a student's cell, and return what it shows and which names it gave a value."""
     for name, data in zip(request.get("files", []), arrays, strict=False):
@@ -467,9 +522,9 @@ def _run_cell(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
     if request.get("given"):
-        shell.user_ns.update(decode(request["given"], arrays, imported))
-    printed, shown = _Text(), []
-    before = {name: id(value) for name, value in shell.user_ns.items()}
+        notebook.names.update(decode(request["given"], arrays, imported))
+    printed, shown, shell = _Text(), [], notebook.shell
+    before = {name: id(value) for name, value in notebook.names.items()}
     error = None
     with (
         contextlib.redirect_stdout(printed),
@@ -483,7 +538,7 @@ def _run_cell(
                 figures = _figures()
         except _limits.TooSlow as late:
             error, figures = late, []
-    bound = [name for name, value in shell.user_ns.items() if before.get(name) != id(value)]
+    bound = [name for name, value in notebook.names.items() if before.get(name) != id(value)]
     reply: dict[str, Any] = {
         "printed": printed.text + ("\n... the rest is cut\n" if printed.cut else ""),
         "shown": _few([data for data in map(_mime, shown) if data]),
@@ -587,8 +642,8 @@ def _error(error: BaseException | None, seconds: float) -> list[str] | None:
 class _Server:
     """Answers a judge's questions about a notebook's names, in a fork that ends with the task."""
 
-    def __init__(self, talk: Channel, shell: Any, alarm: _Alarm) -> None:
-        self._talk, self._names, self._alarm = talk, shell.user_ns, alarm
+    def __init__(self, talk: Channel, names: dict[str, Any], alarm: _Alarm) -> None:
+        self._talk, self._names, self._alarm = talk, names, alarm
         self._objects: list[Any] = []
         self._numbers: dict[int, int] = {}
         self._kept: list[dict[str, Any]] = []

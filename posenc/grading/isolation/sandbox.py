@@ -13,8 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -150,25 +149,28 @@ class Sandbox:
         other._process, other._control = None, Channel(ours, patience=PATIENCE)
         return other
 
-    def copy(self) -> tuple[Channel, socket.socket]:
-        """Return a channel to a fresh copy, and what ends it when closed."""
+    def copy(self, *, rich: bool = True) -> tuple[Channel, socket.socket]:
+        """Return a channel to a fresh copy, and what ends it when closed.
+
+        One that is ``rich`` has IPython and Matplotlib at hand; others import them when needed.
+        """
         try:
             self.wait()
             if self._process and self._process.poll() is not None:
                 raise Gone("it ended")
-            return self._copied()
+            return self._copied(rich)
         except Gone:
             # Something ended it, such as the system where memory was short.
             self.close()
             self._start()
             self.wait()
-            return self._copied()
+            return self._copied(rich)
 
-    def _copied(self) -> tuple[Channel, socket.socket]:
+    def _copied(self, rich: bool) -> tuple[Channel, socket.socket]:
         ours, theirs = socket.socketpair()
         life, other = socket.socketpair()
         try:
-            self._control.send({}, files=[theirs.fileno(), other.fileno()])
+            self._control.send({"rich": rich}, files=[theirs.fileno(), other.fileno()])
         except BaseException:
             ours.close()
             life.close()
@@ -200,22 +202,6 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-@contextmanager
-def started(assignment: str, *, needed: bool) -> Iterator[Sandbox | None]:
-    """Have one that gets ready meanwhile, or none where whoever needs it has to say why."""
-    try:
-        sandbox = Sandbox(assignment) if needed else None
-    except RuntimeError:
-        sandbox = None
-    if sandbox is None:
-        yield None
-        return
-    try:
-        yield sandbox
-    finally:
-        sandbox.close()
 
 
 def can_isolate() -> bool:

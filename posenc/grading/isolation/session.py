@@ -101,10 +101,14 @@ class Session:
         A process that is ready.
     files : dict of str to bytes, optional
         Files that lie in the folder where the cells run.
+    rich : bool
+        Whether cells are expected to need IPython.
     """
 
-    def __init__(self, sandbox: Sandbox, files: dict[str, bytes] | None = None) -> None:
-        self._sandbox, self._files = sandbox, files or {}
+    def __init__(
+        self, sandbox: Sandbox, files: dict[str, bytes] | None = None, *, rich: bool = True
+    ) -> None:
+        self._sandbox, self._files, self._rich = sandbox, files or {}, rich
         self._done: list[tuple[dict[str, Any], list[bytes]]] = []
         self._talk: Channel | None = None
         self._life: socket.socket | None = None
@@ -117,7 +121,7 @@ class Session:
     def _start(self) -> None:
         """Start afresh, and bring it to where it was."""
         started = monotonic()
-        self._talk, self._life = self._sandbox.copy()
+        self._talk, self._life = self._sandbox.copy(rich=self._rich)
         if self._files:
             request = {"do": "cell", "cell": "", "seconds": 10.0, "ours": False}
             self._fork({**request, "files": list(self._files)}, list(self._files.values()))
