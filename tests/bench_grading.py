@@ -245,12 +245,12 @@ def compared(folder: Path, count: int, jobs: int, say: Say) -> dict:
         rows[what] = {key: sum(run[key] for run in runs) for key in ("wall", "cpu")}
     points = {where.name: totals(where) for where in (ours, stock)}
     if points["ours"] != points["stock"] or len(points["ours"]) != count:
-        different = sorted(
-            name
-            for name in points["ours"].keys() | points["stock"].keys()
+        different = [
+            f"{name} ({points['ours'].get(name)}, not {points['stock'].get(name)})"
+            for name in sorted(points["ours"].keys() | points["stock"].keys())
             if points["ours"].get(name) != points["stock"].get(name)
-        )
-        raise SystemExit(f"the points differ: {different}")
+        ]
+        raise SystemExit(f"the points differ: {', '.join(different)}")
     return rows
 
 

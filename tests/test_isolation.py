@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nbformat.v4 import new_code_cell
 
 import posenc
 from posenc import exercises
 from posenc.exercises import ASSIGNMENTS
-from posenc.grading import _check
+from posenc.grading import _check, run
 from posenc.grading._guard import CHAPTER_MODULES
 from posenc.grading._limits import CallFault
 from posenc.grading.isolation import sandbox as sandboxes
@@ -501,6 +502,54 @@ def test_nothing_of_one_submission_reaches_another(sandbox, trace):
     with Session(sandbox) as session:
         assert session.cell(look, 20.0).printed.strip() == clean
         assert passes(session)
+
+
+@pytest.mark.parametrize("rich", [False, True])
+def test_copies_that_are_asked_for_together_are_apart(rich):
+    with Sandbox("00-start") as sandbox, contextlib.ExitStack() as open_ones:
+        numbers = range(4)
+        sessions = [open_ones.enter_context(Session(sandbox.shared(), rich=rich)) for _ in numbers]
+        for number, session in zip(numbers, sessions, strict=True):
+            assert session.cell(f"mine = {number} + 0", 60.0) is not None
+        said = [session.cell("print(mine)", 60.0).printed.strip() for session in sessions]
+        assert said == ["0", "1", "2", "3"]
+
+
+LOADED = """
+def loaded():
+    import sys
+
+    return [name in sys.modules for name in ("IPython", "matplotlib")]
+"""
+
+
+@pytest.mark.parametrize("rich", [False, True])
+def test_ipython_is_there_where_a_cell_needs_it(either, rich):
+    with Session(either, rich=rich) as session:
+        session.cell(LOADED, 20.0)
+        with session.serving() as names:
+            assert names["loaded"]() == [rich, rich]
+        drawn = session.cell("import matplotlib.pyplot as plt\nplt.plot([1, 2]);\nprint(3)", 60.0)
+        assert (drawn.printed, len(drawn.figures), drawn.error) == ("3\n", 1, None)
+        assert session.cell("loaded()", 20.0).shown == [{"text/plain": "[True, True]"}]
+        assert passes(session)
+
+
+@pytest.mark.parametrize(
+    ("source", "rich"),
+    [
+        ("import numpy as np\n\ndef f(x, *, base=2.0):\n    return np.sin(x) * base", False),
+        ("g = f\ntext = 'words'", False),
+        ("print(1)", True),
+        ("%matplotlib inline", True),
+        ("def f():\n    import matplotlib.pyplot as plt\n    plt.plot([1])", True),
+        ("def f(x):\n    display(x)", True),
+        ("def f(x=list()):\n    pass", True),
+        ("@cache\ndef f(x):\n    pass", True),
+    ],
+)
+def test_a_notebook_that_only_defines_functions_needs_no_ipython(source, rich):
+    assert run._is_rich([new_code_cell(source)]) is rich
 
 
 ATTACKS = {

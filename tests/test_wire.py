@@ -599,6 +599,18 @@ def test_open_files_come_along(pair, tmp_path):
         assert file.read() == "text"
 
 
+def test_files_come_with_the_message_that_they_were_sent_with(pair, tmp_path):
+    sender, receiver = map(Channel, pair)
+    for text in ("one", "two", "three"):
+        (tmp_path / text).write_text(text)
+        with (tmp_path / text).open() as file:
+            sender.send({"do": text}, [b"ab"], files=[file.fileno()])
+    for text in ("one", "two", "three"):
+        header, _, (number,) = receiver.receive(files=1)
+        with os.fdopen(number) as file:
+            assert header["do"] == file.read() == text
+
+
 BAD = {
     "nothing": b"",
     "half a start": b"\x01\x00",

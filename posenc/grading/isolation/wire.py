@@ -373,8 +373,11 @@ class Channel:
             length, size = FRAME.unpack(start)
             if length > HEADER_BYTES or size > ARRAY_BYTES:
                 raise Gone("it sent more than can be taken")
-            header = json.loads(self._exactly(length, until))
-            arrays = [self._exactly(count, until) for count in _parted(header["arrays"], size)]
+            # What is read beyond this message loses the files that come with the next one.
+            ahead = 0 if files else PIECE
+            header = json.loads(self._exactly(length, until, ahead))
+            counts = _parted(header["arrays"], size)
+            arrays = [self._exactly(count, until, ahead) for count in counts]
         except (Gone, Late, KeyboardInterrupt):
             raise
         except TimeoutError:
@@ -385,7 +388,7 @@ class Channel:
             raise Gone(f"it sent what is no message: {type(error).__name__}") from None
         return header, arrays, given
 
-    def _exactly(self, count: int, until: float | None) -> bytearray:
+    def _exactly(self, count: int, until: float | None, ahead: int = PIECE) -> bytearray:
         # Its pages are taken as they are filled, whatever was announced.
         while len(self._rest) < count:
             if until is not None:
@@ -393,7 +396,7 @@ class Channel:
                 if left <= 0:
                     raise Late
                 self.socket.settimeout(left)
-            got = self.socket.recv(max(PIECE, min(count - len(self._rest), 16 * PIECE)))
+            got = self.socket.recv(max(ahead, min(count - len(self._rest), 16 * PIECE)))
             if not got:
                 raise Gone("it ended")
             self._rest += got
