@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import copy
+import json
 import os
 import re
 import struct
@@ -24,11 +25,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from nbgrader.api import Gradebook
 
 from posenc.grading import assignments
+from posenc.grading import run as running
 from posenc.grading._shown import FIGURE_PIXELS, Room, coloured, figure, plain, printed
 from posenc.grading.feedback import Entry, Grade, page
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, STATES, UNGRADABLE, Result, Task
-from posenc.grading.run import run
 
 ROOT = Path(__file__).parents[1]
 SEED = "the seed that nobody sees"
@@ -279,10 +280,10 @@ def books():
         with Sandbox("02-sinusoidal") as sandbox:
             made = {name: change(source("02-sinusoidal")) for name, change in CHANGES.items()}
             for notebook in made.values():
-                run(notebook, sandbox)
+                running.run(notebook, sandbox)
         with Sandbox("05-ledger") as sandbox:
             made["verdicts"] = verdicts(source("05-ledger"))
-            run(made["verdicts"], sandbox)
+            running.run(made["verdicts"], sandbox)
     return made
 
 
@@ -682,3 +683,35 @@ def test_stock_nbgrader_makes_the_pages_by_configuration(tmp_path, monkeypatch):
 def save(notebook, path):
     path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)
+
+
+NOTES = """
+
+noted = {name}
+
+def {name}(*args, **kwargs):
+    with open("noted.txt", "a") as file:
+        print(args, kwargs, file=file)
+    return noted(*args, **kwargs)
+"""
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_no_cell_can_show_what_a_graded_one_called_a_function_with(monkeypatch, again):
+    monkeypatch.setenv("POSENC_SEED", SEED)
+    if not again:
+        # That the words would be there, or else this test sees nothing.
+        monkeypatch.setattr(running, "_show_again", lambda *_: None)
+    notebook = source("00-start")
+    first = next(
+        cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("solution")
+    )
+    first.source += NOTES.format(name=first.id)
+    notebook.cells.append(new_code_cell("print('mine')\nprint('noted', open('noted.txt').read())"))
+    with Sandbox("00-start") as sandbox:
+        result = running.run(notebook, sandbox)
+    assert all(task.points == task.max_points for task in result.tasks)
+    shown = json.dumps(notebook.cells[-1].outputs)
+    assert "mine" in shown
+    assert ("noted (" in shown) is not again
+    assert ("FileNotFoundError" in shown) is again

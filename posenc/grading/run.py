@@ -78,6 +78,7 @@ def run(
     with Session(sandbox, files, rich=_is_rich(cells)) as session:
         judge = _Judge(session)
         judge.know((source or notebook).cells, solved=source is not None)
+        later: dict[int, Any] = {}
         for judged, together in groupby(cells, _is_judged):
             if judged:
                 judge.run_all(list(together))
@@ -91,10 +92,28 @@ def run(
                     ran = session.cell(cell.source, min(seconds, left), ours=ours)
                     left -= ran.seconds
                     cell.outputs = outputs(ran, cell.execution_count)
+                    if cell.outputs and judge.tasks and not ran.ended:
+                        later[session.count - 1] = cell
+        _show_again(session, later)
     state = FAULT if any(task.state == "fault" for task in judge.tasks) else GRADED
     result = Result(state, notes, tuple(judge.tasks), seed, posenc.__version__)
     result.store(notebook)
     return result
+
+
+def _show_again(session: Session, later: dict[int, Any]) -> None:
+    """Take what cells showed after a graded one from a run in which nothing was graded.
+
+    A function could have noted what it was called with, for a later cell to print.
+    """
+    if not later:
+        return
+    for number, ran in enumerate(session.again()):
+        if number in later:
+            cell = later.pop(number)
+            cell.outputs = outputs(ran, cell.execution_count)
+    for cell in later.values():
+        cell.outputs = [_error("NotShown", "what it showed could not be repeated")]
 
 
 def _is_rich(cells: list[Any]) -> bool:
