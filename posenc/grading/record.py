@@ -102,13 +102,10 @@ class Recorder:
             return self._gradebook.update_or_create_submission(self._name, student, **facts)
 
     def _grade(self, found: Any, judged: Judged) -> None:
-        failed = {task.grade_id for task in judged.result.tasks if task.points is None}
         whole = judged.result.state in (GRADED, BLANK)
         partly = judged.result.state == FAULT and bool(judged.result.tasks)
         for grade in found.grades:
-            if grade.name not in judged.scores:
-                continue
-            if (whole or partly) and grade.name not in failed:
+            if (whole or partly) and grade.name in judged.scores:
                 grade.auto_score = judged.scores[grade.name]
                 grade.needs_manual_grade = (
                     grade.manual_score is not None or grade.auto_score is None

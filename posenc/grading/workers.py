@@ -90,7 +90,8 @@ class Judged:
     files : dict of str to bytes
         What was handed in beside it.
     scores : dict of str to (float or None)
-        The points of its tasks as nbgrader counts them; None where a person has to.
+        The points of its tasks as nbgrader counts them, but for those on which the grader failed;
+        None where a person has to.
     untouched : frozenset of str
         The answers that are as they were handed out.
     """
@@ -106,9 +107,10 @@ class Judged:
     def of(cls, job: Job, result: Result, notebook: Any, files: dict[str, bytes]) -> Judged:
         """Take from a notebook what is written down of it; the result is stored in it."""
         result.store(notebook)
+        failed = {task.grade_id for task in result.tasks if task.points is None}
         scores, untouched = {}, set()
         for cell in notebook.cells:
-            if is_grade(cell):
+            if is_grade(cell) and cell.metadata.nbgrader.grade_id not in failed:
                 scores[cell.metadata.nbgrader.grade_id] = determine_grade(cell)[0]
             if is_solution(cell) and cell.metadata.nbgrader.get("checksum") == compute_checksum(
                 cell

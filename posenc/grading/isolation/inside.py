@@ -147,6 +147,11 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+    if rich:
+        rich.close()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 def _leave(channels: dict[Any, Channel], rich: Channel | None) -> None:
@@ -190,8 +195,8 @@ def _forwarded(
 
 def _copy(talk: int, life: int, settings: dict[str, Any], notebook: _Notebook) -> None:
     """Shut this process in, and run a submission's session in a child of it."""
-    _die_with_parent()
     if settings["namespaces"]:
+        _die_with_parent()
         _checked(libc.unshare(NEW_NAMESPACES))
     child = os.fork()
     if child:
@@ -199,8 +204,9 @@ def _copy(talk: int, life: int, settings: dict[str, Any], notebook: _Notebook) -
         os.close(life)
         os.waitpid(child, 0)
         os._exit(0)
-    _die_with_parent()
+    # Without namespaces it has to outlive its parent, to end what is left of the submission.
     if settings["namespaces"]:
+        _die_with_parent()
         folder = settings["home"]
         _own_files(folder)
         _give_up_rights(settings["user"])
