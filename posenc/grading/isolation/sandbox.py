@@ -188,7 +188,7 @@ class Sandbox:
         # Without the judge it ends by itself, and clears up; killed too early, bubblewrap may leave
         # a process behind.
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=2.0 if self._ready else 10.0)
+            self._process.wait(timeout=10.0)
         self._process.kill()
         said = b""
         with suppress(subprocess.TimeoutExpired, ValueError):
