@@ -6,7 +6,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo lab-full test test-all hardness oracles bench bench-grading style clean install install-dev
+.PHONY: help course book exercises lab demo lab-full test test-all hardness oracles bench bench-grading bench-site style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench: install ## measure speed against the memory floor, and against torch afte
 
 bench-grading: install ## grade the same 40 submissions by stock nbgrader and by posenc, some minutes; writes _build/bench-grading.json
 	@$(PY) tests/bench_grading.py $(ARGS)
+
+bench-site: install ## measure the site with Lighthouse on a phone and a desk, some minutes, needs Node; writes _build/bench-site.json
+	@$(PY) tests/bench_site.py $(ARGS)
 
 style: install-dev
 	@$(PY) -m ruff format --check .

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from functools import partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -23,6 +24,20 @@ class Handler(SimpleHTTPRequestHandler):
     """Files of the site, without a line of log for each request."""
 
     extensions_map = SimpleHTTPRequestHandler.extensions_map | {".woff2": "font/woff2"}
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Show lost readers the site's own page, as the host of the published site does."""
+        page = Path(self.directory) / "404.html"
+        if code != HTTPStatus.NOT_FOUND or not page.is_file():
+            super().send_error(code, message, explain)
+            return
+        content = page.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
         """Stay quiet."""

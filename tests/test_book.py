@@ -240,31 +240,6 @@ def test_a_formula_that_cannot_be_shown_is_refused(mathml, tex, reason):
 FRONT = "---\nfile_format: mystnb\nkernelspec: {name: python3, display_name: Python 3}\n---\n\n"
 
 
-@pytest.fixture
-def tiny(tmp_path: Path):
-    """A copy of the book's machinery and of posenc, with one good page."""
-    for name in ("_config.yml", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    ignore = shutil.ignore_patterns("__pycache__", "*.md")
-    shutil.copytree(ROOT / "book", tmp_path / "book", ignore=ignore)
-    shutil.copytree(ROOT / "posenc", tmp_path / "posenc", ignore=ignore)
-    (tmp_path / "exercises" / "00-start").mkdir(parents=True)
-    shutil.copy(ROOT / "exercises/00-start/00-start.ipynb", tmp_path / "exercises/00-start")
-
-    def build(**pages: str) -> subprocess.CompletedProcess[str]:
-        """Write these pages, the first as the root, and build."""
-        for name, text in pages.items():
-            (tmp_path / "book" / f"{name}.md").write_text(text, encoding="utf-8")
-        root, *others = pages
-        toc = {"format": "jb-book", "root": root, "chapters": [{"file": o} for o in others]}
-        if not others:
-            del toc["chapters"]
-        (tmp_path / "_toc.yml").write_text(yaml.dump(toc), encoding="utf-8")
-        return run_python(tmp_path / "book" / "build.py")
-
-    return build
-
-
 @pytest.mark.slow
 def test_every_kind_of_fault_fails_the_build(tiny):
     faults = {

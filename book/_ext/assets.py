@@ -1,9 +1,10 @@
 """What a page loads: one style sheet and one deferred script, made of all that the parts bring.
 
 The theme, its extensions and ``book/_static`` bring some twenty files. The sheets become
-``_static/site.css``, without the rules that no page needs; the scripts become ``_static/site.js``.
-A script of ``type="module"`` stays apart: it is deferred by nature and loaded where it is asked for.
-``shell.css`` draws the theme's icons in place of Font Awesome, and no page needs Bootstrap's script.
+``_static/site.css``, without the theme's rules that no page needs; the scripts become
+``_static/site.js``. A script of ``type="module"`` stays apart: it is deferred by nature, and loaded
+where it is asked for. ``shell.css`` draws the theme's icons in place of Font Awesome, and no page
+needs Bootstrap's script. Beside the site, ``site-whole.css`` has every rule, for tests.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def with_sizes(html: str, folder: Path) -> str:
 
 def _collect(app, pagename, templatename, context, doctree) -> None:
     """Note what the page asks for, and leave it only the scripts that are its own."""
-    if app.builder.format != "html":
+    if app.builder.name != "html":
         return
     for sheet in sorted(context["css_files"], key=lambda sheet: sheet.priority):
         app.env.site_styles[str(sheet.filename).removeprefix("_static/")] = None
@@ -87,15 +88,18 @@ def _bundle(app, exception) -> None:
     # A file may end without a semicolon.
     script = ";\n".join(read(name) for name in (*app.env.site_scripts, *THEME_SCRIPTS))
     script = SOURCE_MAP.sub("", script)
-    modules = [read(name) for name in own if name.endswith(("js"))]
+    bundled = {*styles, *app.env.site_scripts, *THEME_SCRIPTS}
+    modules = [read(name) for name in own if name.endswith("js")]
     text = "\n".join([script, *modules, *pages.values()])
     # Ours are kept whole: some rules wait for what a script makes.
-    sheet = smaller_sheet(theirs, set(NAME.findall(text)))
-    sheet += lightningcss.process_stylesheet(ours, minify=True)
+    ours = lightningcss.process_stylesheet(ours, minify=True)
+    sheet = smaller_sheet(theirs, set(NAME.findall(text))) + ours
+    whole = lightningcss.process_stylesheet(ICON_FONT.sub("", theirs), minify=True) + ours
+    (site.parent / "site-whole.css").write_text(whole, encoding="utf-8")
 
     for path in [p for p in static.rglob("*") if p.is_file()]:
         name = path.relative_to(static).as_posix()
-        if name in styles or (name not in own and path.name not in text):
+        if name in bundled or (name not in own and path.name not in text):
             path.unlink()
     for folder in sorted((p for p in static.rglob("*") if p.is_dir()), reverse=True):
         if not any(folder.iterdir()):

@@ -16,11 +16,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 import matplotlib.pyplot as plt
 from docutils import nodes
-from sphinx.util import logging
 
 import posenc
-
-logger = logging.getLogger(__name__)
 
 CARD = "card.png"
 CARD_SIZE = (1200, 630)
@@ -56,7 +53,7 @@ def sitemap(site: str, languages: Mapping[str, str], pages: list[str]) -> str:
     ]
     for page in pages:
         links = "".join(
-            f'<xhtml:link rel="alternate" hreflang={quoteattr(language)} href={quoteattr(address)}/>'
+            f'<xhtml:link rel="alternate" hreflang="{language}" href={quoteattr(address)}/>'
             for language, address in alternates(languages, page)
         )
         lines.append(f"<url><loc>{escape(page_address(site, page))}</loc>{links}</url>")
@@ -74,9 +71,9 @@ def draw_card(path: Path, title: str) -> None:
     width, height = CARD_SIZE
     with plt.rc_context({"font.family": "DejaVu Sans", "figure.dpi": 100}):
         figure = plt.figure(figsize=(width / 100, height / 100), facecolor="#14181e")
-        figure.text(0.06, 0.60, title.replace(" ", "\n"), color="white", size=56, weight="bold")
-        lines = "Every claim tested.\nGraded exercises that name the mistake."
-        figure.text(0.06, 0.30, lines, color="#ced6dd", size=20, linespacing=1.6)
+        figure.text(0.06, 0.55, title.replace(" ", "\n"), color="white", size=56, weight="bold")
+        lines = "Every claim tested.\nGraded exercises\nthat name the mistake."
+        figure.text(0.06, 0.20, lines, color="#ced6dd", size=20, linespacing=1.6)
         axes = figure.add_axes((1 - 0.9 * height / width, 0.08, 0.84 * height / width, 0.84))
         axes.imshow(posenc.sinusoidal_table(64, 64), cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
         axes.set_axis_off()
@@ -86,18 +83,17 @@ def draw_card(path: Path, title: str) -> None:
 
 def _describe(app, pagename, templatename, context, doctree) -> None:
     """Give the template what the head of the page says."""
-    if app.builder.format != "html":
+    if app.builder.name != "html":
         return
     metas = doctree.findall(nodes.meta) if doctree else ()
     found = next((meta["content"] for meta in metas if meta.get("name") == "description"), "")
-    if not (found or pagename in DESCRIPTIONS):
-        logger.warning("the page has no description: write one under html_meta", location=pagename)
+    listed = pagename not in DESCRIPTIONS
     site = app.config.html_baseurl
     width, height = CARD_SIZE
     context |= {
-        "described": bool(found),
+        "listed": listed,
         "description": found or DESCRIPTIONS.get(pagename, ""),
-        "pageurl": page_address(site, pagename) if found else None,
+        "pageurl": page_address(site, pagename) if listed else None,
         "card": {
             "address": f"{site.rstrip('/')}/{CARD}",
             "width": width,
@@ -105,13 +101,14 @@ def _describe(app, pagename, templatename, context, doctree) -> None:
             "alt": CARD_ALT,
         },
         "alternates": alternates(app.config.course_languages, pagename),
-        # The theme says this itself.
+        # The theme's page says how wide it is, once.
         "metatags": VIEWPORT.sub("", context.get("metatags", "")),
     }
 
 
 def _add_page(app) -> Iterator[tuple[str, dict, str]]:
-    yield "404", {"title": "Page not found"}, "404.html"
+    if app.builder.name == "html":
+        yield "404", {"title": "Page not found"}, "404.html"
 
 
 def _write(app, exception) -> None:
