@@ -54,8 +54,7 @@ def test_each_page_says_what_it_is_once(pages):
         assert len(meta(page, "viewport")) == 1, name
         assert len(meta(page, "description")) == 1, name
         assert 40 <= len(meta(page, "description")[0]) <= 220, name
-        headings = [h for h in page.find_all("h1") if not h.find_parent(id="jb-print-docs-body")]
-        assert len(headings) == 1, name
+        assert len(page.find_all("h1")) == 1, name
     for kind in ("title", "description"):
         said = [
             page.title.get_text() if kind == "title" else meta(page, kind)[0]
@@ -218,11 +217,13 @@ def test_lost_readers_find_the_way_back(address, browser, place):
 def test_a_page_is_light(site, host, browser):
     """Count the bytes of a first visit, without figures."""
     heavy = {}
-    for name in page_names(site):
+    chapters = [name for name in page_names(site) if re.match(r"index|0\d-", name)]
+    assert len(chapters) > 9
+    for name in chapters:
         # A new context has nothing in its cache.
         page = browser.new_context().new_page()
         requests = []
-        page.on("requestfinished", requests.append)
+        page.on("requestfinished", lambda request, found=requests: found.append(request))
         page.goto(host + name, wait_until="networkidle")
         total = sum(
             sizes["responseBodySize"] + sizes["responseHeadersSize"]
@@ -265,7 +266,7 @@ def test_the_drawers_of_a_phone_open_and_close(host, browser):
     page = browser.new_context(viewport={"width": 375, "height": 700}, has_touch=True).new_page()
     page.goto(f"{host}02-sinusoidal.html", wait_until="networkidle")
     for button, drawer in ((".primary-toggle", "primary"), (".secondary-toggle", "secondary")):
-        inside = page.locator(f"#pst-{drawer}-sidebar a").first
+        inside = page.locator(f"#pst-{drawer}-sidebar-modal a").first
         assert not inside.is_visible()
         page.locator(button).tap()
         inside.wait_for(state="visible")

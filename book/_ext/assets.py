@@ -97,6 +97,7 @@ def _bundle(app, exception) -> None:
     whole = lightningcss.process_stylesheet(ICON_FONT.sub("", theirs), minify=True) + ours
     (site.parent / "site-whole.css").write_text(whole, encoding="utf-8")
 
+    text += sheet
     for path in [p for p in static.rglob("*") if p.is_file()]:
         name = path.relative_to(static).as_posix()
         if name in bundled or (name not in own and path.name not in text):
