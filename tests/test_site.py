@@ -223,7 +223,7 @@ def test_a_page_is_light(site, host, browser):
         # A new context has nothing in its cache.
         page = browser.new_context().new_page()
         requests = []
-        page.on("requestfinished", lambda request, found=requests: found.append(request))
+        page.on("requestfinished", lambda request, *_, found=requests: found.append(request))
         page.goto(host + name, wait_until="networkidle")
         total = sum(
             sizes["responseBodySize"] + sizes["responseHeadersSize"]
@@ -300,7 +300,7 @@ def test_a_rule_that_was_left_out_changes_no_page(site, host, browser):
                 page = context.new_page()
                 page.route(
                     "**/site.css*",
-                    lambda route, sheet=sheet: route.fulfill(
+                    lambda route, *_, sheet=sheet: route.fulfill(
                         body=sheet + still, content_type="text/css"
                     ),
                 )
