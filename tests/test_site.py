@@ -275,6 +275,38 @@ def test_the_drawers_of_a_phone_open_and_close(host, browser):
     page.context.close()
 
 
+def test_what_scrolls_is_a_stop_of_the_tab_key(host, browser):
+    page = browser.new_context(viewport={"width": 375, "height": 700}).new_page()
+    page.goto(f"{host}02-sinusoidal.html", wait_until="networkidle")
+    stops = """() => [...document.querySelectorAll('pre')].filter(e => e.checkVisibility())
+        .map(e => [e.scrollWidth > e.clientWidth, e.tabIndex === 0])"""
+    page.evaluate(
+        """() => {
+            const wide = document.createElement('pre');
+            const folded = document.createElement('details');
+            wide.textContent = 'x'.repeat(1000);
+            wide.style.overflow = 'auto';
+            wide.style.whiteSpace = 'pre';
+            folded.append(wide.cloneNode(true));
+            document.querySelector('article').append(wide, folded);
+            dispatchEvent(new Event('resize'));
+        }"""
+    )
+    page.wait_for_timeout(1000)
+    found = page.evaluate(stops)
+    assert any(scrolls for scrolls, _ in found)
+    assert all(scrolls == stop for scrolls, stop in found)
+    page.evaluate("document.querySelector('article > details:last-child').open = true")
+    page.wait_for_timeout(500)
+    assert len(page.evaluate(stops)) == len(found) + 1
+    assert all(scrolls == stop for scrolls, stop in page.evaluate(stops))
+    page.set_viewport_size({"width": 9000, "height": 700})
+    page.wait_for_timeout(1000)
+    found = page.evaluate(stops)
+    assert all(scrolls == stop for scrolls, stop in found)
+    page.context.close()
+
+
 STYLES = """async () => {
   document.body.getBoundingClientRect();
   await document.fonts.ready;

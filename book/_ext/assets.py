@@ -15,6 +15,7 @@ from pathlib import Path
 
 import lightningcss
 from PIL import Image
+from sphinx.errors import ExtensionError
 
 THEME_STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css")
 THEME_SCRIPTS = ("scripts/pydata-sphinx-theme.js",)
@@ -23,6 +24,10 @@ UNUSED_SCRIPTS = {"design-tabs.js", "searchtools.js", "language_data.js"}
 ICON_FONT = re.compile(r"@font-face\s*\{[^}]*Font Awesome[^}]*\}")
 IMPORT = re.compile(r'@import (?:url\()?"?([^")]+)"?\)?;')
 SOURCE_MAP = re.compile(r"//# sourceMappingURL=.*")
+# The theme makes stops of the Tab key, which lays the page out many times; shell.js does it.
+TAB_STOPS = re.compile(
+    r'"complete"===document\.readyState\?(\w+)\(\):window\.addEventListener\("load",\1\)'
+)
 NAME = re.compile(r"[\w-]+")
 IMAGE = re.compile(r"<img ([^>]*?)\s*/?>")
 
@@ -87,7 +92,11 @@ def _bundle(app, exception) -> None:
     ours = "\n".join(read(name) for name in sorted(own & set(styles)))
     # A file may end without a semicolon.
     script = ";\n".join(read(name) for name in (*app.env.site_scripts, *THEME_SCRIPTS))
-    script = SOURCE_MAP.sub("", script)
+    script, found = TAB_STOPS.subn("0", SOURCE_MAP.sub("", script))
+    if found != 1:
+        raise ExtensionError(
+            "the theme's script sets stops of the Tab key in another way than known"
+        )
     bundled = {*styles, *app.env.site_scripts, *THEME_SCRIPTS}
     modules = [read(name) for name in own if name.endswith("js")]
     text = "\n".join([script, *modules, *pages.values()])
