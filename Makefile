@@ -6,7 +6,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo lab-full test test-all hardness oracles bench bench-grading style clean install install-dev
+.PHONY: help course book exercises lab demo lab-full test test-all hardness oracles bench bench-grading screenshots style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -53,6 +53,10 @@ bench: install ## measure speed against the memory floor, and against torch afte
 
 bench-grading: install ## grade the same 40 submissions by stock nbgrader and by posenc, some minutes; writes _build/bench-grading.json
 	@$(PY) tests/bench_grading.py $(ARGS)
+
+screenshots: install-dev ## build the book and take the README's pictures again
+	@$(PY) book/build.py
+	@$(PY) book/screenshots.py
 
 style: install-dev
 	@$(PY) -m ruff format --check .
