@@ -22,7 +22,7 @@ MARKS = {
     "assignment": "Exercise",
 }
 
-# All that is hidden at first comes into view, and then each box that needs scrolling sideways is named.
+# What is hidden at first comes into view, and then each box that scrolls sideways is named.
 OPEN = """() => {
     document.querySelectorAll('details').forEach(box => box.open = true);
     document.querySelectorAll('.toggle-hidden').forEach(
@@ -107,7 +107,8 @@ def test_a_line_that_is_too_long_goes_on_under_its_indentation_with_a_mark(open_
 def test_copied_code_is_what_the_cell_holds(site, soups):
     page = json.loads((site.parent / "jupyter_execute" / "02-sinusoidal.ipynb").read_text())
     sources = ["".join(cell["source"]).strip() for cell in page["cells"]]
-    shown = [pre.get_text().strip() for pre in soups["02-sinusoidal.html"].select(".cell_input pre")]
+    cells = soups["02-sinusoidal.html"].select(".cell_input pre")
+    shown = [cell.get_text().strip() for cell in cells]
     assert len(shown) > 20
     assert set(shown) <= set(sources)
 
@@ -119,7 +120,7 @@ def test_text_has_a_readable_measure_on_a_desk_and_a_wide_screen(open_page):
             """() => [...document.querySelectorAll('.bd-article section > p')]
                 .filter(p => p.textContent.length > 300 && !p.querySelector('math'))
                 .map(p => p.textContent.length / Math.round(
-                    p.getBoundingClientRect().height / parseFloat(getComputedStyle(p).lineHeight)))"""
+                    p.clientHeight / parseFloat(getComputedStyle(p).lineHeight)))"""
         )
         assert len(lengths) > 5
         assert 60 <= sorted(lengths)[len(lengths) // 2] <= 75
@@ -177,9 +178,9 @@ def test_every_mark_begins_with_its_name(soups):
     for name, page in soups.items():
         for kind, tag in MARKS.items():
             for box in page.select(f".admonition.{kind}, div.{kind}"):
-                first = box.select_one(".mark")
-                assert first is not None, f"{name}: a {kind} without its tag"
-                assert box.get_text().strip().startswith(f"{tag} "), f"{name}: {box.get_text()[:60]}"
+                text = box.get_text().strip()
+                assert box.select_one(".mark").get_text() == tag
+                assert text.startswith(f"{tag} "), f"{name}: {text[:60]}"
                 found[kind] += 1
         for claim in page.select(".admonition.claim"):
             assert claim.select_one(".verdict"), f"{name}: no verdict on {claim.get_text()[:60]}"

@@ -1,4 +1,4 @@
-"""Tables of four and more columns become cards on a phone, so each cell carries its column's name."""
+"""Tables of four and more columns are cards on a phone, so a cell carries its column's name."""
 
 from __future__ import annotations
 
