@@ -187,6 +187,12 @@ def test_every_mark_begins_with_its_name(soups):
     assert min(found.values()) >= 5, found
 
 
+def test_no_page_shows_a_directive_as_text(soups):
+    for name, page in soups.items():
+        shown = page.select_one("article").get_text() if page.select_one("article") else ""
+        assert not re.search(r"(```|:::)\{|^:class:|\{verdict\}", shown, re.MULTILINE), name
+
+
 def test_verdicts_are_the_ledgers_words_and_never_plain_text(soups):
     ledger = load("book/_ext/ledger.py")
     with pytest.raises(ValueError, match="'maybe' is no verdict"):
