@@ -17,7 +17,7 @@ from serve import Handler, Server
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
     "landing.png": ("index.html", ".bd-article h1"),
-    "chapter-2.png": ("02-sinusoidal.html", "#interleaving-sine-and-cosine"),
+    "chapter-2.png": ("02-sinusoidal.html", ".cell:has(#fig-sinusoidal-table)"),
 }
 SIZE = {"width": 1280, "height": 800}
 NAMES = ("chromium", "chromium-browser", "google-chrome")
