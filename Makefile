@@ -6,7 +6,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book epub exercises lab demo lab-full test test-all hardness oracles bench bench-grading bench-site style clean install install-dev
+.PHONY: help course book epub exercises lab demo lab-full test test-all hardness oracles bench bench-grading screenshots bench-site style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ bench-grading: install ## grade the same 40 submissions by stock nbgrader and by
 
 bench-site: install ## measure the site with Lighthouse on a phone and a desk, some minutes, needs Node; writes _build/bench-site.json
 	@$(PY) tests/bench_site.py $(ARGS)
+screenshots: install-dev ## build the book and take the README's pictures again
+	@$(PY) book/build.py
+	@$(PY) book/screenshots.py
 
 style: install-dev
 	@$(PY) -m ruff format --check .

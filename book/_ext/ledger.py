@@ -33,6 +33,13 @@ COLUMNS = ("Row", "Claim", "Verdict", "What was computed")
 FIELDS = {"id", "claim", "verdict", "value", "cell", "see"}
 
 
+def badge(verdict: str) -> nodes.inline:
+    """Return a verdict with the classes that give it its sign and colour."""
+    if verdict not in VERDICTS:
+        raise ValueError(f"{verdict!r} is no verdict; there are {', '.join(VERDICTS)}")
+    return nodes.inline("", verdict, classes=["verdict", f"verdict-{verdict.split()[0]}"])
+
+
 class Ledger(SphinxDirective):
     """The table of the rows that a cell glued."""
 
@@ -69,7 +76,7 @@ class Ledger(SphinxDirective):
         entries = (
             nodes.entry("", nodes.paragraph("", "", link), nodes.paragraph("", "", dispute)),
             nodes.entry("", *self.parse(row["claim"])),
-            nodes.entry("", nodes.paragraph("", row["verdict"])),
+            nodes.entry("", nodes.paragraph("", "", badge(row["verdict"]))),
             nodes.entry("", *self.parse(f"{value}."), *self.parse(f"{places}.")),
         )
         made = nodes.row("", *entries, ids=[label], names=[label])

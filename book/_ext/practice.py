@@ -266,7 +266,7 @@ class _Practice(SphinxDirective):
         for letter, option in zip(ascii_uppercase, options, strict=False):
             if option.idea is None:
                 continue
-            name = nodes.strong("", f"{letter}: {option.idea.name}.")
+            name = nodes.strong("", f"{letter}: {option.idea.name}.", classes=["idea"])
             note = nodes.list_item("", nodes.paragraph("", "", name), *self.parse(option.why))
             if option.idea.exercise:
                 note += nodes.paragraph(
