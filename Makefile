@@ -59,6 +59,7 @@ bench-grading: install ## grade the same 40 submissions by stock nbgrader and by
 
 bench-site: install ## measure the site with Lighthouse on a phone and a desk, some minutes, needs Node; writes _build/bench-site.json
 	@$(PY) tests/bench_site.py $(ARGS)
+
 screenshots: install-dev ## build the book and take the README's pictures again
 	@$(PY) book/build.py
 	@$(PY) book/screenshots.py
