@@ -181,6 +181,9 @@ class _WrongResults:
         self._exercise, self._function, self._seed = exercise, function, seed
         self._found: dict[int, Result] = {}
 
+    def __len__(self) -> int:
+        return len(self._exercise.criteria)
+
     def __getitem__(self, at: int) -> Result:
         if at not in self._found:
             known = _known(self._exercise, self._seed)
