@@ -6,7 +6,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help course book exercises lab demo lab-full test test-all hardness oracles bench bench-grading style clean install install-dev
+.PHONY: help course book epub exercises lab demo lab-full test test-all hardness oracles bench bench-grading style clean install install-dev
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/:/' | awk -F': ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ course: install ## install, generate the exercises, build the book, serve it on 
 
 book: install ## build the book into _build/html
 	@$(PY) book/build.py
+
+epub: install ## build the book as an EPUB, _build/epub/positional-encoding.epub
+	@$(PY) book/build.py --epub
 
 exercises: install ## generate exercises/ from solutions/
 	@$(PY) -m posenc.grading.cli exercises

@@ -18,11 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
-SITE = BUILD / "html"
+# What is built: in which folder of _build, which is also Sphinx's name for it, and what to open.
+SITE, EPUB = ("html", "index.html"), ("epub", "positional-encoding.epub")
 CACHE = BUILD / ".jupyter_cache"
 
-# Written last, so it is there only when the site is whole, and says what the site was made from.
-SITE_STAMP = SITE / ".made-from"
+# Written last, so it is there only when all is whole, and says what it was made from.
+STAMP = ".made-from"
 CACHE_STAMP = BUILD / ".executed-with"
 
 # What a cell can see beside its own page: a change in any of it makes every cached output stale.
@@ -50,8 +51,8 @@ def fingerprint(root: Path, patterns: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def build(*, clean: bool = False) -> int:
-    """Build the site unless it is up to date; return the exit status."""
+def build(product: tuple[str, str] = SITE, *, clean: bool = False) -> int:
+    """Build the site or the EPUB unless it is up to date; return the exit status."""
     try:
         versions = " ".join(f"{package}={version(package)}" for package in PACKAGES)
     except PackageNotFoundError as error:
@@ -59,16 +60,23 @@ def build(*, clean: bool = False) -> int:
         return 1
     executed_with = f"{fingerprint(ROOT, EXECUTION_INPUTS)} {versions}"
     made_from = f"{fingerprint(ROOT, PAGE_INPUTS)} {executed_with}"
+    folder, start_page = BUILD / product[0], BUILD / product[0] / product[1]
     with _alone():
-        if not clean and _read(SITE_STAMP) == made_from:
-            say(f"nothing has changed since the last good build: {SITE / 'index.html'}")
+        if not clean and _read(folder / STAMP) == made_from:
+            say(f"nothing has changed since the last good build: {start_page}")
             return 0
-        return _build(made_from, executed_with, clean=clean)
+        start = time.monotonic()
+        if _build(product[0], executed_with, clean=clean):
+            say("the book was NOT built; the messages above name the page and the reason")
+            return 1
+        (folder / STAMP).write_text(made_from, encoding="utf-8")
+        say(f"built in {time.monotonic() - start:.0f} s: {start_page}")
+        return 0
 
 
-def _build(made_from: str, executed_with: str, *, clean: bool) -> int:
+def _build(builder: str, executed_with: str, *, clean: bool) -> int:
     # Sphinx would keep a page that failed and pass it the next time, so it never starts from one.
-    shutil.rmtree(SITE, ignore_errors=True)
+    shutil.rmtree(BUILD / builder, ignore_errors=True)
     shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
     if clean or _read(CACHE_STAMP) != executed_with:
         say("posenc or the exercises are new to this book: every page will be executed")
@@ -80,13 +88,7 @@ def _build(made_from: str, executed_with: str, *, clean: bool) -> int:
     subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=True)
 
     say("executing and rendering the pages")
-    start = time.monotonic()
-    if _run_jupyter_book():
-        say("the book was NOT built; the messages above name the page and the reason")
-        return 1
-    SITE_STAMP.write_text(made_from, encoding="utf-8")
-    say(f"built in {time.monotonic() - start:.0f} s: {SITE / 'index.html'}")
-    return 0
+    return _run_jupyter_book(builder)
 
 
 @contextmanager
@@ -102,7 +104,7 @@ def _alone() -> Iterator[None]:
         lock.close()
 
 
-def _run_jupyter_book() -> int:
+def _run_jupyter_book(builder: str) -> int:
     """Run Jupyter Book, pass on what it has to say, and return its exit status."""
     # Without that module jsonschema skips grammars of addresses, which take a second to read.
     start = "import sys; sys.modules['rfc3987_syntax'] = None; "
@@ -111,6 +113,8 @@ def _run_jupyter_book() -> int:
     command += [str(ROOT / "book"), "--path-output", str(ROOT)]
     command += ["--config", str(ROOT / "_config.yml"), "--toc", str(ROOT / "_toc.yml")]
     command += ["--all", "-W", "-n", "--keep-going", "--quiet"]
+    if builder != "html":
+        command += ["--builder", "custom", "--custom-builder", builder]
     # Cells import this tree's posenc, whichever is installed.
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     # Pages are executed side by side, and threads of small matrix products only get in their way.
@@ -159,7 +163,9 @@ def main() -> int:
     parser.add_argument(
         "--clean", action="store_true", help="execute and render everything, whatever is there"
     )
-    return build(clean=parser.parse_args().clean)
+    parser.add_argument("--epub", action="store_true", help="build the EPUB instead of the site")
+    options = parser.parse_args()
+    return build(EPUB if options.epub else SITE, clean=options.clean)
 
 
 if __name__ == "__main__":

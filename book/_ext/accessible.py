@@ -6,8 +6,12 @@ import re
 
 # An entry of a list of references has a role of its own, but it was withdrawn.
 _CITATION = 'role="doc-biblioentry"'
+# Every theorem and every proof without a label has the same id, which nothing refers to.
+_REPEATED_ID = re.compile(r' id="proof(-content)?"(?=>)')
+# A button that reads "Show code cell output" is called so, too.
+_TOGGLE_NAME = ' aria-label="Toggle hidden content"'
 # Parameters on lines of their own are a <dl> of <dd> alone: a layout, not a list of terms.
-_SIGNATURE = re.compile(r"<dl>(\s*)((?:<dd>.*?</dd>\s*)+)</dl>", re.DOTALL)
+_SIGNATURE = re.compile(r"<dl>(\s*(?:<dd>.*?</dd>\s*)+)</dl>", re.DOTALL)
 # A wide table scrolls in this box, where the theme's script makes it a stop of the Tab key.
 _TABLE_BOX = '<div class="pst-scrollable-table-container">'
 _HEADING = re.compile(r"<h[1-6][^>]*>(.*?)<a class=\"headerlink\"", re.DOTALL)
@@ -16,8 +20,11 @@ _TAG = re.compile(r"<annotation.*?</annotation>|<[^>]+>", re.DOTALL)
 
 def with_names(body: str) -> str:
     """Return a page's text with what assistive technology needs."""
-    body = body.replace(_CITATION, 'role="listitem"')
-    body = _SIGNATURE.sub(_mark_signature, body)
+    body = body.replace(_CITATION, 'role="listitem"').replace(_TOGGLE_NAME, "")
+    body = _REPEATED_ID.sub("", body)
+    body = _SIGNATURE.sub(
+        lambda found: f'<div class="sig-parameters">{found[1].replace("dd>", "div>")}</div>', body
+    )
     pieces = body.split(_TABLE_BOX)
     section = "Table"
     for number, piece in enumerate(pieces[1:], start=1):
@@ -28,11 +35,6 @@ def with_names(body: str) -> str:
         box = f'<div class="pst-scrollable-table-container" role="group" aria-label="{section}">'
         pieces[number] = box + piece
     return "".join(pieces)
-
-
-def _mark_signature(found: re.Match[str]) -> str:
-    parameters = found[2].replace("<dd>", '<dd role="presentation">')
-    return f'<dl role="presentation">{found[1]}{parameters}</dl>'
 
 
 def _add_names(app, pagename, templatename, context, doctree) -> None:

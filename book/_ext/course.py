@@ -90,7 +90,7 @@ def _add_substitutions(app, config) -> None:
 
 def _add_wheel(app, exception) -> None:
     """Put the wheel at the site's root, built from the same files as the pages."""
-    if exception or app.builder.format != "html":
+    if exception or app.builder.name != "html":
         return
     folder = Path(app.outdir).parent / "wheel"
     shutil.rmtree(folder, ignore_errors=True)

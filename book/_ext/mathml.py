@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
@@ -46,6 +47,8 @@ def to_mathml(tex: str, *, display: bool) -> str:
         math = _CONVERTER.convert_with_local_state(tex, displaystyle=display)
     except LatexError as error:
         raise FormulaError(f"at character {error}") from None
+    # XML, and so an EPUB, knows but these three names of signs.
+    math = re.sub(r"&(?!amp;|lt;|gt;)\w+;", lambda name: unescape(name[0]), math)
     # The converter stretches a combining mark, which fonts draw beside the letters, not over them.
     math = math.replace("\u0332</mo></mover>", "\u203e</mo></mover>")
     return math.replace("\u0332</mo></munder>", "_</mo></munder>")
