@@ -213,6 +213,8 @@ REFUSED = {
     r"x_1_2": "Duplicate",
     r"a & b": "table-like",
     r"\boxed{x}": "not drawn alike",
+    r"\bigl( x \bigr)^2": "write \\left and \\right",
+    r"\bigl| x \bigr|_i": "write \\left and \\right",
     "  ": "empty",
 }
 

@@ -23,6 +23,8 @@ _REFUSED = {
     r"\\(boxed|fbox|b?cancel|xcancel|sout|vec|widehat|widetilde)\b": (
         "is not drawn alike by all browsers: write it in words, or \\mathbf, \\bar, \\hat, \\tilde"
     ),
+    # Chromium sets the bracket too low.
+    r"\\[bB]igg?r?\s*(\\[{}|]|[^\s\w\\])\s*[_^]": "has a script: write \\left and \\right",
 }
 
 

@@ -1,0 +1,76 @@
+"""Formulas: drawn by the font that travels along, within the page, and read aloud once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from conftest import ROOT, page_names
+from fontTools.ttLib import TTFont
+
+FONT = ROOT / "book" / "_static" / "stix-two-math.woff2"
+# Single letters of <mi> are drawn in italics, which are signs of their own.
+ITALIC = {
+    **{chr(ord("A") + i): chr(0x1D434 + i) for i in range(26)},
+    **{chr(ord("a") + i): chr(0x1D44E + i) for i in range(26)},
+    "h": "\u210e",
+    **{chr(0x391 + i): chr(0x1D6E2 + i) for i in range(17)},
+    **{chr(0x3A3 + i): chr(0x1D6F4 + i) for i in range(7)},
+    **{chr(0x3B1 + i): chr(0x1D6FC + i) for i in range(25)},
+}
+TOO_WIDE = """() => [...document.querySelectorAll('div.math .formula, span.math')]
+    .filter(box => box.clientWidth && box.scrollWidth > box.clientWidth + 1)
+    .map(box => box.querySelector('annotation').textContent)"""
+
+
+@pytest.fixture(scope="module")
+def formulas(site: Path) -> dict[str, list[BeautifulSoup]]:
+    """The formulas of each page, without their TeX sources."""
+    found = {}
+    for name in page_names(site):
+        page = BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser")
+        for source in page("annotation"):
+            source.decompose()
+        found[name] = page("math")
+    return found
+
+
+def test_the_font_has_every_sign_of_every_formula(formulas):
+    signs = TTFont(FONT).getBestCmap()
+    drawn = set()
+    for formula in (formula for page in formulas.values() for formula in page):
+        drawn |= set(formula.get_text()) - {" ", "\n"}
+        drawn |= {
+            ITALIC.get(letter.get_text(), letter.get_text()[0])
+            for letter in formula("mi")
+            if len(letter.get_text()) == 1 and letter.get("mathvariant") != "normal"
+        }
+    missing = {sign for sign in drawn if ord(sign) not in signs}
+    assert not missing, f"build a larger subset of the font: {sorted(missing)}"
+    assert len(drawn) > 80
+
+
+def test_formulas_fit_a_phone(site: Path, address: str, browser):
+    page = browser.new_page(viewport={"width": 375, "height": 812})
+    faults = []
+    for name in page_names(site):
+        page.goto(f"{address}/{name}")
+        page.evaluate("document.fonts.ready")
+        faults += [f"{name}: {tex}" for tex in page.evaluate(TOO_WIDE)]
+    page.close()
+    assert not faults
+
+
+def test_screen_readers_get_mathml_without_its_source(address: str, browser):
+    page = browser.new_page()
+    page.goto(f"{address}/02-sinusoidal.html", wait_until="networkidle")
+    shown = "[...document.querySelectorAll('annotation')].filter(a => a.checkVisibility()).length"
+    assert page.evaluate(shown) == 0
+    session = page.context.new_cdp_session(page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
+    names = [node.get("name", {}).get("value", "") for node in nodes if not node["ignored"]]
+    page.close()
+    assert sum(role.startswith("Math") for role in roles) > 1000
+    assert not [name for name in names if "\\omega" in name or "\\frac" in name]
