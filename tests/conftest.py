@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from bs4 import BeautifulSoup
 
 from posenc.grading.isolation.sandbox import can_isolate
 
@@ -51,6 +52,15 @@ def site() -> Path:
     result = run_python(ROOT / "book" / "build.py")
     assert result.returncode == 0, result.stdout
     return ROOT / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def pages(site: Path) -> dict[str, BeautifulSoup]:
+    """Every page of the site by its address below the root; not to be changed."""
+    return {
+        name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser")
+        for name in page_names(site)
+    }
 
 
 @pytest.fixture(scope="session")

@@ -28,15 +28,6 @@ WHEEL = f"posenc-{posenc.__version__}-py3-none-any.whl"
 
 
 @pytest.fixture(scope="module")
-def pages(site: Path) -> dict[str, BeautifulSoup]:
-    """Every page of the site by its address below the root."""
-    return {
-        name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser")
-        for name in page_names(site)
-    }
-
-
-@pytest.fixture(scope="module")
 def chapters(pages: dict[str, BeautifulSoup]) -> dict[str, BeautifulSoup]:
     """The pages that people wrote."""
     return {name: page for name, page in pages.items() if name != "search.html"}

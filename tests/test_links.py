@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
 import yaml
-from bs4 import BeautifulSoup
-from conftest import ROOT, page_names
+from conftest import ROOT
 
 BASE = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
 REFERENCES = ("aria-controls", "aria-describedby", "aria-labelledby", "for")
-
-
-@pytest.fixture(scope="module")
-def pages(site: Path) -> dict[str, BeautifulSoup]:
-    return {
-        name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser")
-        for name in page_names(site)
-    }
 
 
 def test_an_id_names_one_element_and_what_refers_to_it_finds_it(pages):
