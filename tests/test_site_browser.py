@@ -211,7 +211,7 @@ def test_a_printed_page_is_its_text_and_all_of_it(address: str, browser, name):
     # The headings of the ledger's columns are buttons.
     for button in page.locator("button:not(th button), form").all():
         assert not button.is_visible(), button.evaluate("button => button.outerHTML")
-    assert page.locator("main h1").first.is_visible()
+    assert page.locator("article h1").first.is_visible()
     cut = page.evaluate(
         """() => [...document.querySelectorAll('main pre, main table, main math, main img')]
             .filter(element => element.checkVisibility())

@@ -56,6 +56,7 @@ class EbookBuilder(Epub3Builder):
 
         package = out / "content.opf"
         content = package.read_text(encoding="utf-8")
+        content = re.sub(r"\s*<dc:contributor>unknown</dc:contributor>", "", content)
         package.write_text(ITEM.sub(with_properties, content), encoding="utf-8")
 
     def toc_metadata(self, level: int, navpoints: list) -> dict:
