@@ -17,6 +17,8 @@ from posenc.grading import _limits
 from posenc.grading._limits import CallFault, Watch, called_names, lifted
 
 PACKAGE = Path(posenc.__file__).parent
+# Changes the arguments of a call that was made before as it did, and returns or raises what it did.
+Answer = Callable[[tuple, dict[str, Any]], Any]
 # The modules that hold each chapter's references. A test sees to it that none is forgotten.
 CHAPTER_MODULES = {
     1: ("attention",),
@@ -42,6 +44,17 @@ class Elsewhere(ABC):
         self, args: tuple, kwargs: dict[str, Any], *, seconds: float, off_limits: tuple[str, ...]
     ) -> Any:
         """Call it, and change the arguments as it does; raise :class:`CallFault` if it fails."""
+
+    @abstractmethod
+    def call_many(
+        self,
+        calls: list[tuple[tuple, dict[str, Any]]],
+        *,
+        seconds: float,
+        total: float,
+        off_limits: tuple[str, ...],
+    ) -> list[Answer]:
+        """Make calls in one go, until one is too slow; none counts where its process ends by it."""
 
     @abstractmethod
     def slow(self, now: bool = False) -> bool:
@@ -77,20 +90,42 @@ class Guard:
     _spent: float = 0.0
     _unwritten: str = ""
 
-    def call(self, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Call the function; raise :class:`CallFault` if it does not return."""
+    def ahead(self, function: Callable, calls: list[tuple[tuple, dict[str, Any]]]) -> list[Answer]:
+        """Make calls of a function elsewhere together, as many as come to an end in time."""
+        if not isinstance(function, Elsewhere) or self._spent or function.slow():
+            return []
+        started = monotonic()
+        answers = function.call_many(
+            calls,
+            seconds=self.call_seconds,
+            total=self.total_seconds,
+            off_limits=self._names_off_limits(),
+        )
+        if answers:
+            self._spent += monotonic() - started
+        return answers
+
+    def call(
+        self,
+        function: Callable,
+        args: tuple,
+        kwargs: dict[str, Any],
+        answer: Answer | None = None,
+    ) -> Any:
+        """Call the function, or take the answer; raise :class:`CallFault` if it does not return."""
         elsewhere = isinstance(function, Elsewhere)
         if elsewhere and not self._spent and function.slow():
             # It had its time when it was judged before.
             self.call_seconds, self.total_seconds = 1.0, 2.0
-        left = min(self.call_seconds, self.total_seconds - self._spent)
+        # An answer had its time.
+        left = 0.0 if answer else min(self.call_seconds, self.total_seconds - self._spent)
         if self._unwritten:
             raise CallFault("not written yet", self._unwritten)
-        if left <= 0:
+        if left <= 0 and not answer:
             raise CallFault("too slow", f"no time was left after {self.total_seconds:g} seconds")
         started = monotonic()
         try:
-            return self._call(function, args, kwargs, left)
+            return answer(args, kwargs) if answer else self._call(function, args, kwargs, left)
         except CallFault as fault:
             if fault.kind == "too slow":
                 # A student waits for this report, so the other calls of endless code get less.
@@ -111,12 +146,15 @@ class Guard:
         if not self.exercise:
             return _limits.call(function, args, kwargs, seconds=None, watch=Watch())
         if isinstance(function, Elsewhere):
-            off_limits = getattr(self.exercise, "off_limits", ())
-            return function.call_bounded(args, kwargs, seconds=left, off_limits=off_limits)
+            names = self._names_off_limits()
+            return function.call_bounded(args, kwargs, seconds=left, off_limits=names)
         watch = Watch(self.own_off_limits, *_answers(self.exercise.assignment))
         args = tuple(map(_permitted, args))
         kwargs = {name: _permitted(value) for name, value in kwargs.items()}
         return _limits.call(function, args, kwargs, seconds=left, watch=watch)
+
+    def _names_off_limits(self) -> tuple[str, ...]:
+        return getattr(self.exercise, "off_limits", ())
 
 
 def _permitted(value: Any) -> Any:

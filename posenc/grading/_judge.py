@@ -7,13 +7,14 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from posenc import exercises
 from posenc.exercises import Case, Criterion, Exercise, Failure
-from posenc.grading._guard import Guard
+from posenc.grading._guard import Answer, Guard
 from posenc.grading._limits import CallFault, random_state_kept
 
 
@@ -61,12 +62,16 @@ def judge(
     if seed is not None:
         # A function that counts its calls must not know which comes next.
         _generator(exercise, f"{seed}/order").shuffle(runs)
+    # Cases of one call come first, for these can be asked for together.
+    runs.sort(key=lambda run: exercise.criteria[run[0]].kind == "property")
+    single = [drawn[at][number] for at, number in runs if exercise.criteria[at].kind != "property"]
     with random_state_kept():
+        answers = guard.ahead(function, copy.deepcopy([(c.args, c.kwargs) for c in single]))
         found = {
             (at, number): _run_case(
-                exercise, exercise.criteria[at], function, drawn[at][number], guard, known
+                exercise, exercise.criteria[at], function, drawn[at][number], guard, known, answer
             )
-            for at, number in runs
+            for (at, number), answer in zip_longest(runs, answers)
         }
     return [
         _result(criterion, cases, [found[at, number] for number in range(len(cases))])
@@ -223,10 +228,11 @@ def _run_case(
     case: Case,
     guard: Guard,
     known: _Cases,
+    answer: Answer | None = None,
 ) -> _Run:
-    """Run one case, and write its calls down."""
+    """Run one case, or take the answer if it was asked for before, and write its calls down."""
     observations: list[Observation] = []
-    candidate = _Candidate(exercise, function, guard, observations)
+    candidate = _Candidate(exercise, function, guard, observations, answer)
     failure = fault = None
     try:
         if criterion.kind in ("value", "share"):
@@ -264,15 +270,16 @@ class _Candidate:
         function: Callable,
         guard: Guard,
         observations: list[Observation],
+        answer: Answer | None,
     ) -> None:
-        self._exercise, self._function = exercise, function
+        self._exercise, self._function, self._answer = exercise, function, answer
         self._guard, self._observations = guard, observations
 
     def raw(self, case: Case) -> Any:
         """Call and return whatever comes back."""
         args, kwargs = copy.deepcopy((case.args, case.kwargs))
         try:
-            value = self._guard.call(self._function, args, kwargs)
+            value = self._guard.call(self._function, args, kwargs, self._answer)
         except CallFault as fault:
             cause = type(fault.__cause__).__name__ if fault.__cause__ else ""
             self._observations.append(Observation(fault=f"{fault.kind} {cause}"))

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import ModuleType
@@ -22,13 +23,14 @@ from typing import Any
 import numpy as np
 
 from posenc.grading import _limits
-from posenc.grading._guard import Elsewhere
+from posenc.grading._guard import Answer, Elsewhere
 from posenc.grading._limits import CallFault
 from posenc.grading.isolation import plain
 from posenc.grading.isolation.sandbox import LIBRARIES, PATIENCE, Sandbox
 from posenc.grading.isolation.wire import (
     FORWARDED,
     GRACE,
+    TOGETHER_BYTES,
     Channel,
     Gone,
     Late,
@@ -290,6 +292,7 @@ class Session:
             If it ends, or does not answer.
         """
         until, calls = monotonic() + seconds, 0
+        each = request.get("each", seconds)
         try:
             self._serve()
             self._server.send({**request, "seconds": seconds}, arrays)
@@ -301,7 +304,8 @@ class Session:
                 calls += 1
                 if calls > CALLBACKS or monotonic() > until:
                     raise Late
-                self._server.send(*self.names.called(reply, data, until - monotonic()))
+                left = min(each, until - monotonic())
+                self._server.send(*self.names.called(reply, data, left))
         except Late:
             self._lose()
             raise CallFault("too slow", f"still running after {seconds:.3g} seconds") from None
@@ -313,6 +317,17 @@ class Session:
             self._server = None
             raise CallFault(*_ended(reply["died"], seconds))
         return reply, data
+
+    def attempt(
+        self, request: dict[str, Any], arrays: list[bytes], seconds: float
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """Ask what can be asked for otherwise: what ends by it does not count as lost."""
+        losses = self._losses
+        try:
+            return self.ask(request, arrays, seconds)
+        except CallFault:
+            self._losses = losses
+            raise
 
     def ready(self) -> None:
         """Have a fork that answers, or leave it to the next question to say that there is none."""
@@ -669,6 +684,48 @@ class Names(dict):
         request = {"do": "call", "of": remote.target(), "form": form}
         request["off_limits"] = list(off_limits)
         reply, data = self._session.ask(request, arrays, seconds)
+        return self._answer(reply, data, opaque, args, kwargs)
+
+    def call_many(
+        self,
+        remote: _Remote,
+        calls: list[tuple[tuple, dict[str, Any]]],
+        *,
+        seconds: float,
+        total: float,
+        off_limits: tuple[str, ...],
+    ) -> list[Answer]:
+        """Make calls together, as many as fit in a message and come to an end."""
+        forms, counts, arrays, size = [], [], [], 0
+        for args, kwargs in calls:
+            form, data = self.encoded([list(args), kwargs])
+            size += sum(map(len, data))
+            if size > TOGETHER_BYTES:
+                break
+            forms.append(form)
+            counts.append(len(data))
+            arrays += data
+        try:
+            request = {"do": "calls", "of": remote.target(), "forms": forms, "counts": counts}
+            request.update(each=seconds, off_limits=list(off_limits))
+            reply, data = self._session.attempt(request, arrays, total)
+            return [
+                partial(self._answer, answer, part, True)
+                for answer, part in _answers(reply, data, len(forms))
+            ]
+        except (CallFault, Gone, MemoryError):
+            # Whatever it was, a call alone will show it.
+            return []
+
+    def _answer(
+        self,
+        reply: dict[str, Any],
+        data: list[bytes],
+        opaque: bool,
+        args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Return or raise what a call gave, and change the arguments as it did."""
         if "raised" in reply:
             # What a function raises is a fault, but for what is meant to end a program.
             cause = _exception(reply["raised"], "")
@@ -686,6 +743,21 @@ class Names(dict):
         except Gone as error:
             raise CallFault("crash", f"what it returned can't be read: {error}") from None
         return value
+
+
+def _answers(
+    reply: dict[str, Any], data: list[bytes], most: int
+) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+    """Return the answers to several calls, each with its arrays."""
+    answers, at = reply.get("answers"), 0
+    if not isinstance(answers, list) or len(answers) > most:
+        raise Gone("it does not speak as agreed")
+    for answer in answers:
+        count = answer.get("count") if isinstance(answer, dict) else None
+        if type(count) is not int or not 0 <= count <= len(data) - at:
+            raise Gone("it does not speak as agreed")
+        yield answer, data[at : at + count]
+        at += count
 
 
 def _decoded(message: dict[str, Any], arrays: list[bytes], get: Callable[[str, Any], Any]) -> Any:
@@ -895,6 +967,19 @@ class _RemoteFunction(_Remote, Elsewhere):
             self, args, kwargs, seconds=seconds, off_limits=off_limits, opaque=True
         )
 
+    def call_many(
+        self,
+        calls: list[tuple[tuple, dict[str, Any]]],
+        *,
+        seconds: float,
+        total: float,
+        off_limits: tuple[str, ...],
+    ) -> list[Answer]:
+        """Make calls in one go, until one is too slow; none counts where its process ends by it."""
+        return self._names.call_many(
+            self, calls, seconds=seconds, total=total, off_limits=off_limits
+        )
+
     def slow(self, now: bool = False) -> bool:
         """Return whether it ever used up its time; take note if it does now."""
         if now and self._of is not None:
@@ -908,4 +993,5 @@ class _RemoteFunction(_Remote, Elsewhere):
     def called_names(self) -> set[str]:
         """Return the global names that it uses."""
         names = self._names._ask({"do": "names", "of": self.target()})
-        return {name for name in names if isinstance(name, str)}
+        known = names if isinstance(names, list) else []
+        return {name for name in known if isinstance(name, str)}

@@ -25,6 +25,8 @@ import numpy as np
 
 HEADER_BYTES = 8 << 20
 ARRAY_BYTES = 128 << 20
+# Calls that are asked for together, and what they give, are cut where arrays take more.
+TOGETHER_BYTES = 4 << 20
 DEPTH = 24
 ITEMS = 100_000
 # Members of sets and keys of dicts in one message, with what is in them: numbers can be chosen so
