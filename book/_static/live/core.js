@@ -1,9 +1,9 @@
 // What the live figures share: controls, a sharp canvas that follows size and theme, words for it.
 let count = 0;
-const redraws = new Set();
-const redrawAll = () => redraws.forEach((redraw) => redraw());
-new MutationObserver(redrawAll).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-matchMedia("(forced-colors: active)").addEventListener("change", redrawAll);
+const redraws = [];
+new MutationObserver(() => redraws.forEach((redraw) => redraw())).observe(document.documentElement, {
+  attributeFilter: ["data-theme"],
+});
 
 /** Radians per position of each pair, as in posenc.inverse_frequencies. */
 export function frequencies(dModel, base) {
@@ -31,16 +31,15 @@ export function format(value, digits = 0) {
 function readColors(element) {
   const style = getComputedStyle(element);
   const read = (name) => style.getPropertyValue(name).trim();
+  const [border, hot, cold, zero] = ["line", "hot", "cold", "zero"].map((name) => read(`--live-${name}`));
   return {
     text: read("--pst-color-text-base"),
-    muted: read("--pst-color-text-muted"),
-    border: read("--live-line"),
     background: read("--pst-color-background"),
-    surface: read("--pst-color-surface"),
     series: [1, 2, 3, 4].map((number) => read(`--live-series-${number}`)),
-    hot: read("--live-hot"),
-    cold: read("--live-cold"),
-    zero: read("--live-zero"),
+    border,
+    hot,
+    cold,
+    zero,
   };
 }
 
@@ -54,90 +53,71 @@ export function diverging(value, colors) {
 }
 
 /** Round steps for about `wanted` ticks of an axis. */
-function ticks(low, high, wanted) {
-  if (low > high) [low, high] = [high, low];
+function ticks({ min, max }, wanted) {
+  const [low, high] = min < max ? [min, max] : [max, min];
   const rough = (high - low) / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const made = [];
   for (let tick = Math.ceil(low / step); tick * step <= high + 1e-9 * step; tick++) made.push(tick * step);
-  return { made, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
+  return made.map((tick) => [tick, format(tick, digits)]);
 }
 
-/** Draw a frame with ticks and names; return the functions that place a value. */
-export function axes(context, box, { x, y, colors, size = 13 }) {
-  const { left, top, right, bottom } = box;
+/** Draw a grid with numbers and names; return the functions that place a value. */
+export function axes(context, { left, top, right, bottom }, { x, y, colors }) {
   const place = {
     x: (value) => left + ((value - x.min) / (x.max - x.min)) * (right - left),
     y: (value) => bottom - ((value - y.min) / (y.max - y.min)) * (bottom - top),
   };
-  context.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
-  context.lineWidth = 1;
-  context.fillStyle = colors.text;
-  context.strokeStyle = colors.border;
-  context.beginPath();
-  context.textAlign = "center";
-  context.textBaseline = "top";
-  const across = ticks(x.min, x.max, Math.min(8, (right - left) / 60));
-  for (const tick of across.made) {
-    context.moveTo(place.x(tick), top);
-    context.lineTo(place.x(tick), bottom);
-    context.fillText(format(tick, across.digits), place.x(tick), bottom + 5);
+  for (const [tick, text] of ticks(x, Math.min(8, (right - left) / 60))) {
+    line(context, [[place.x(tick), top], [place.x(tick), bottom]], colors.border, 1);
+    write(context, text, place.x(tick), bottom + 12, colors.text);
   }
-  context.fillText(x.label, (left + right) / 2, bottom + 8 + size * 1.3);
-  context.textAlign = "right";
-  context.textBaseline = "middle";
-  const up = ticks(y.min, y.max, Math.min(6, (bottom - top) / 36));
-  for (const tick of up.made) {
-    context.moveTo(left, place.y(tick));
-    context.lineTo(right, place.y(tick));
-    context.fillText(format(tick, up.digits), left - 6, place.y(tick));
+  for (const [tick, text] of ticks(y, Math.min(6, (bottom - top) / 36))) {
+    line(context, [[left, place.y(tick)], [right, place.y(tick)]], colors.border, 1);
+    write(context, text, left - 6, place.y(tick), colors.text, "right");
   }
-  context.stroke();
-  context.textAlign = "left";
-  context.textBaseline = "bottom";
-  context.fillText(y.label, 0, top - 6);
+  write(context, x.label, (left + right) / 2, bottom + 31, colors.text);
+  write(context, y.label, 0, top - 14, colors.text, "left");
   return place;
 }
 
-function makeControl(spec, change, figure) {
-  const id = `live-${++count}`;
-  if (spec.type === "button") {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: spec.label });
-    button.addEventListener("click", () => spec.action(figure, button));
+/** An element with some attributes and content. */
+function make(tag, attributes = {}, ...content) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...content);
+  return element;
+}
+
+function makeControl({ type, label, options, quiet, show, action, ...spec }, change, figure) {
+  if (type === "button") {
+    const button = make("button", { type }, label);
+    button.addEventListener("click", () => action(figure, button));
     return { holder: button, element: button };
   }
-  const holder = document.createElement("div");
-  holder.className = `live-control live-${spec.type}`;
-  const label = document.createElement("label");
-  Object.assign(label, { htmlFor: id, textContent: spec.label });
-  if (spec.quiet) label.className = "visually-hidden"; // another control beside it shows the name
-  const element = document.createElement(spec.type === "select" ? "select" : "input");
-  element.id = id;
-  const output = document.createElement("output");
-  if (spec.type === "select") {
-    for (const [value, text] of spec.options) element.add(new Option(text, value));
-    holder.append(label, element);
-  } else {
-    element.type = spec.type;
-    for (const name of ["min", "max", "step"]) if (name in spec) element[name] = spec[name];
-    if (spec.type === "checkbox") holder.append(element, label);
-    else holder.append(label, element, ...(spec.show ? [output] : []));
-  }
+  const id = `live-${++count}`;
+  // The name is hidden where another control beside this one shows it.
+  const name = make("label", { for: id, ...(quiet && { class: "visually-hidden" }) }, label);
+  const element = type === "select" ? make("select", { id }) : make("input", { id, type });
+  for (const [value, text] of options ?? []) element.add(new Option(text, value));
+  for (const limit of ["min", "max", "step"]) if (limit in spec) element[limit] = spec[limit];
+  const shown = make("span", { class: "live-value" });
+  const parts = type === "checkbox" ? [element, name] : [name, element];
+  const holder = make("div", { class: `live-control live-${type}` }, ...parts, ...(show ? [shown] : []));
   const write = (value) => {
-    if (spec.type === "checkbox") element.checked = value;
+    if (type === "checkbox") element.checked = value;
     // A field that is being typed into is left alone.
-    else if (spec.type !== "number") element.value = value;
+    else if (type !== "number") element.value = value;
     else if (element !== document.activeElement) element.value = Number(value.toFixed(2));
-    if (!spec.show) return;
-    output.textContent = spec.show(value);
-    element.setAttribute("aria-valuetext", spec.show(value));
+    if (!show) return;
+    shown.textContent = show(value);
+    element.setAttribute("aria-valuetext", show(value));
   };
   element.addEventListener("input", () => {
-    if (spec.type === "select") return change(spec.name, element.value);
-    if (spec.type === "checkbox") return change(spec.name, element.checked);
-    if (element.value !== "" && element.checkValidity()) change(spec.name, element.valueAsNumber);
+    const value = { select: element.value, checkbox: element.checked }[type] ?? element.valueAsNumber;
+    if (!Number.isNaN(value) && element.checkValidity()) change(spec.name, value);
   });
   return { holder, element, write };
 }
@@ -147,20 +127,13 @@ export function createFigure(stage, spec) {
   const values = { ...spec.values };
   const elements = {};
   const writers = [];
-  const canvas = document.createElement("canvas");
-  canvas.setAttribute("role", "img");
+  const canvas = make("canvas", { role: "img" });
   const context = canvas.getContext("2d");
-  const picture = document.createElement("div");
-  picture.className = "live-picture";
-  picture.append(canvas);
-  const controls = document.createElement("div");
-  controls.className = "live-controls";
-  const says = document.createElement("p");
-  says.className = "live-says";
-  says.ariaHidden = "true"; // the canvas has the same words as its label
-  const announced = document.createElement("p");
-  announced.className = "visually-hidden";
-  announced.setAttribute("aria-live", "polite");
+  const picture = make("div", { class: "live-picture" }, canvas);
+  const controls = make("div", { class: "live-controls" });
+  // Shown alone, since the canvas has the same words as its label.
+  const says = make("p", { class: "live-says", "aria-hidden": true });
+  const announced = make("p", { class: "visually-hidden", "aria-live": "polite" });
 
   let frame = 0;
   let timer = 0;
@@ -170,8 +143,8 @@ export function createFigure(stage, spec) {
     const { width, height } = picture.getBoundingClientRect();
     if (!width || !height) return;
     const density = devicePixelRatio;
-    const [across, down] = [Math.round(width * density), Math.round(height * density)];
-    if (canvas.width !== across || canvas.height !== down) Object.assign(canvas, { width: across, height: down });
+    const size = { width: Math.round(width * density), height: Math.round(height * density) };
+    if (canvas.width !== size.width || canvas.height !== size.height) Object.assign(canvas, size);
     context.setTransform(density, 0, 0, density, 0, 0);
     context.clearRect(0, 0, width, height);
     spec.draw(context, { width, height, values, figure, colors: readColors(stage) });
@@ -186,13 +159,16 @@ export function createFigure(stage, spec) {
   function set(name, value) {
     values[name] = value;
     for (const [written, write] of writers) if (written === name) write(value);
+    update();
+  }
+  function update() {
     const words = show();
     clearTimeout(timer);
     timer = setTimeout(() => {
       if (stage.contains(document.activeElement)) announced.textContent = words;
     }, 400);
   }
-  const figure = { stage, canvas, values, set, redraw, element: (name) => elements[name] };
+  const figure = { ...spec.state, stage, canvas, values, set, update, element: (name) => elements[name] };
   const change = (name, value) => {
     values[name] = value;
     spec.changed?.(name, figure);
@@ -208,36 +184,24 @@ export function createFigure(stage, spec) {
     write(values[control.name]);
   }
 
-  if (spec.pointer) {
-    const send = (type) => (event) => {
-      const box = canvas.getBoundingClientRect();
-      spec.pointer(
-        {
-          type,
-          x: event.clientX - box.left,
-          y: event.clientY - box.top,
-          pressed: event.buttons > 0,
-          touch: event.pointerType === "touch",
-        },
-        figure,
-      );
-    };
-    canvas.addEventListener("pointerdown", send("down"));
-    canvas.addEventListener("pointermove", send("move"));
-    canvas.addEventListener("pointerleave", send("leave"));
+  for (const type of spec.pointer ? ["down", "move", "leave"] : []) {
+    canvas.addEventListener(`pointer${type}`, ({ clientX, clientY }) => {
+      const { left, top } = canvas.getBoundingClientRect();
+      spec.pointer({ type, x: clientX - left, y: clientY - top }, figure);
+    });
   }
   if (spec.keys) {
     picture.tabIndex = 0;
     picture.setAttribute("role", "application");
     picture.setAttribute("aria-label", spec.keysLabel);
     picture.addEventListener("keydown", (event) => {
-      if (!event.ctrlKey && !event.metaKey && !event.altKey && spec.keys(event, figure)) event.preventDefault();
+      const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (plain && spec.keys(event, figure)) event.preventDefault();
     });
   }
 
   stage.replaceChildren(controls, picture, says, announced);
-  stage.classList.add("live-on");
-  redraws.add(redraw);
+  redraws.push(redraw);
   new ResizeObserver(redraw).observe(picture);
   show();
   return figure;
@@ -245,41 +209,82 @@ export function createFigure(stage, spec) {
 
 /**
  * A button's action that plays and pauses. `step(seconds, figure)` moves on and returns whether to
- * go on; with reduced motion it is called once a second, with one whole second. `stopped(figure)`
- * is called after a pause.
+ * go on; with reduced motion it is called once a second. `stopped(figure)` is called after a pause.
  */
-export function player(step, stopped = () => {}) {
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  let playing = null;
-  return function toggle(figure, button) {
-    if (playing) return playing();
+export function player(step, stopped) {
+  let stop = null;
+  return (figure, button) => {
+    if (stop) return stop();
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     let before = performance.now();
-    let cancel;
-    const stop = () => {
-      cancel();
+    const tick = () => {
+      if (!stop) return;
+      const now = performance.now();
+      if (!step(calm ? 1 : Math.min(0.1, (now - before) / 1000), figure)) return stop();
+      before = now;
+      next();
+    };
+    const next = () => (calm ? setTimeout(tick, 1000) : requestAnimationFrame(tick));
+    const seen = new IntersectionObserver(([entry]) => entry.isIntersecting || stop?.());
+    stop = () => {
+      stop = null;
       seen.disconnect();
-      document.removeEventListener("visibilitychange", hidden);
       button.textContent = "Play";
-      playing = null;
       stopped(figure);
     };
-    const hidden = () => document.hidden && stop();
-    const seen = new IntersectionObserver(([entry]) => entry.isIntersecting || stop());
-    const next = () => {
-      const handle = calm.matches ? setTimeout(tick, 1000) : requestAnimationFrame(tick);
-      cancel = () => (calm.matches ? clearTimeout : cancelAnimationFrame)(handle);
-    };
-    const tick = () => {
-      const now = performance.now();
-      const seconds = calm.matches ? 1 : Math.min(0.1, (now - before) / 1000);
-      before = now;
-      if (step(seconds, figure)) next();
-      else stop();
-    };
-    playing = stop;
     button.textContent = "Pause";
-    document.addEventListener("visibilitychange", hidden);
     seen.observe(figure.stage);
     next();
   };
 }
+
+/** Draw a line through points. */
+export function line(context, points, color, width = 2, dash = []) {
+  Object.assign(context, { strokeStyle: color, lineWidth: width });
+  context.setLineDash(dash);
+  context.beginPath();
+  for (const point of points) context.lineTo(...point);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+/** Draw a filled disc. */
+export function disc(context, x, y, radius, color) {
+  context.fillStyle = color;
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.fill();
+}
+
+/** Draw a circle with hands, each an angle, a colour and perhaps a dash. */
+export function dial(context, x, y, radius, hands, colors) {
+  disc(context, x, y, radius + 1.5, colors.border);
+  disc(context, x, y, radius, colors.background);
+  for (const [angle, color, dash] of hands) {
+    const tip = [x + radius * Math.cos(angle), y - radius * Math.sin(angle)];
+    line(context, [[x, y], tip], color, Math.max(2, radius / 16), dash);
+    disc(context, ...tip, Math.max(3, radius / 10), color);
+  }
+}
+
+/** Write words with their middle, or another side, at a point. */
+export function write(context, text, x, y, color, align = "center", size = 13) {
+  const font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  Object.assign(context, { font, fillStyle: color, textAlign: align, textBaseline: "middle" });
+  context.fillText(text, x, y);
+}
+
+/** A slider, and a choice of values with or without names of their own, for createFigure. */
+export const slider = (name, label, [min, max, step], value, show) => {
+  return { type: "range", name, label, min, max, step, value, show };
+};
+export const choice = (name, label, values, value) => {
+  const options = values.map((one) => (one.map ? one : [one, one > 0 ? format(one) : one]));
+  return { type: "select", name, label, options, value: String(value) };
+};
+
+/** A choice of d, and a slider of the base by quarters of a power of ten. */
+export const size = (value = 64) => choice("dModel", "d", [4, 8, 16, 32, 64, 128, 256, 512], value);
+export const toBase = (exponent) => Math.round(10 ** exponent);
+export const baseSlider = (value = 10_000) =>
+  slider("exponent", "Base", [0.25, 6, 0.25], Math.log10(value), (exponent) => format(toBase(exponent)));
