@@ -144,11 +144,11 @@ def test_angles_exact_and_in_bfloat16(call, d):
     frequencies = posenc.inverse_frequencies(d)
     places = [0, 1, 7, 255, 257, 1000, 65_537, 999_999, 1_000_000, -300]
     asked = [(place, pair, d) for place in places for pair in range(d // 2)]
-    found = call("bf16", "given.map((one) => m.pairAngles(...one))", asked)
+    found = np.array(call("bf16", "given.map((one) => m.pairAngles(...one))", asked))
     exact = posenc.angles(places, frequencies).ravel()
-    assert_close([one["exact"] for one in found], exact, np.repeat(places, d // 2))
+    assert_close(found[:, 0], exact, np.repeat(places, d // 2))
     np.testing.assert_array_equal(
-        [one["rounded"] for one in found], short_angles(places, d).ravel()
+        found[:, 1], short_angles(places, d).ravel()
     )
 
 
@@ -212,11 +212,6 @@ def test_the_sentence_of_the_page_in_every_order_and_setting(opened):
             )
             assert says(figure).startswith(sentence)
             assert f"{differ} of 9 pairs" in says(figure)
-            table = [
-                f"{words[i]} {' '.join(f'{w:.2f}' for w in row)}"
-                for i, row in zip(order, by_place, strict=True)
-            ]
-            assert ", ".join(table) in figure.locator("canvas").get_attribute("aria-label")
             # What the page says that the reader will see.
             if encoding == "none" and not causal:
                 assert differ == 0
