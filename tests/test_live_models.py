@@ -147,9 +147,7 @@ def test_angles_exact_and_in_bfloat16(call, d):
     found = np.array(call("bf16", "given.map((one) => m.pairAngles(...one))", asked))
     exact = posenc.angles(places, frequencies).ravel()
     assert_close(found[:, 0], exact, np.repeat(places, d // 2))
-    np.testing.assert_array_equal(
-        found[:, 1], short_angles(places, d).ravel()
-    )
+    np.testing.assert_array_equal(found[:, 1], short_angles(places, d).ravel())
 
 
 def short_angles(places, d=128):
