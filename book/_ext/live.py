@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 from pathlib import Path
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -37,7 +38,7 @@ class Live(SphinxDirective):
 
     required_arguments = 1
     has_content = True
-    option_spec = {
+    option_spec: ClassVar[dict[str, Any]] = {
         "figure": directives.unchanged_required,
         "small": directives.flag,
         "data": directives.unchanged_required,
@@ -97,7 +98,7 @@ def _visit_stage(self, node: Stage) -> None:
 
 
 def _visit_try(self, node: Try) -> None:
-    if self.builder.name.startswith("epub"):
+    if self.builder.name.startswith("epub") or not node.children:
         raise nodes.SkipNode
     self.body.append(self.starttag(node, "div", CLASS="live-try"))
 

@@ -1,22 +1,20 @@
 // The position clock: each pair of dimensions is a hand that turns by its frequency.
-import { createFigure, encoding, format, frequencies, player } from "./core.js";
+import { choice, createFigure, dial, disc, format, frequencies, line, player, slider, write } from "./core.js";
 
 const BASE = 10_000;
+const NARROW = 18; // below a dial that has no room for more than its number
 
 /** The angle of each hand, in radians. */
 export function angles(position, dModel, base = BASE) {
   return frequencies(dModel, base).map((frequency) => position * frequency);
 }
 
-/** The sine and the cosine of each hand, in the order of posenc.sinusoidal_encoding. */
-export function values(position, dModel, base = BASE) {
-  return encoding(position, dModel, base);
-}
+const place = (position) => format(position, position % 1 ? 1 : 0);
 
 /** As many columns as make the dials largest, with room for the numbers below each, if there is. */
 function arrange(dials, width, height) {
   const layouts = [];
-  for (const [below, narrowest] of [[54, 68], [18, 0]]) {
+  for (const [below, narrowest] of [[54, 68], [NARROW, 0]]) {
     for (let columns = 1; columns <= dials && width / columns >= narrowest; columns++) {
       const rows = Math.ceil(dials / columns);
       const radius = Math.min(width / columns, height / rows - below) / 2 - 6;
@@ -24,91 +22,64 @@ function arrange(dials, width, height) {
     }
   }
   const largest = (some) => some.reduce((best, next) => (next.radius > best.radius ? next : best));
-  const full = layouts.filter(({ below, radius }) => below > 18 && radius >= 18);
+  const full = layouts.filter(({ below, radius }) => below > NARROW && radius >= 18);
   return largest(full.length ? full : layouts);
 }
 
-function drawDial(context, { x, y, radius, sine, cosine, colors }) {
-  const tip = [x + radius * cosine, y - radius * sine];
-  const line = (color, width, dash, from, to) => {
-    context.strokeStyle = color;
-    context.lineWidth = width;
-    context.setLineDash(dash);
-    context.beginPath();
-    context.moveTo(...from);
-    context.lineTo(...to);
-    context.stroke();
-    context.setLineDash([]);
-  };
-  context.strokeStyle = colors.border;
-  context.lineWidth = 1.5;
-  context.beginPath();
-  context.arc(x, y, radius, 0, 2 * Math.PI);
-  context.stroke();
-  line(colors.border, 1, [], [x - radius, y], [x + radius, y]);
-  line(colors.border, 1, [], [x, y - radius], [x, y + radius]);
-  line(colors.series[1], 2.5, [], [tip[0], y], tip);
-  line(colors.series[2], 2.5, [4, 3], [x, y], [tip[0], y]);
-  line(colors.series[0], Math.max(2, radius / 14), [], [x, y], tip);
-  context.fillStyle = colors.series[0];
-  context.beginPath();
-  context.arc(...tip, Math.max(3, radius / 11), 0, 2 * Math.PI);
-  context.fill();
+/** A hand with its cosine across and its sine upwards. */
+function drawHand(context, { x, y, radius, angle, colors }) {
+  const [hand, sine, cosine] = colors.series;
+  const [across, up] = [x + radius * Math.cos(angle), y - radius * Math.sin(angle)];
+  dial(context, x, y, radius, [], colors);
+  line(context, [[x - radius, y], [x + radius, y]], colors.border, 1);
+  line(context, [[x, y - radius], [x, y + radius]], colors.border, 1);
+  line(context, [[across, y], [across, up]], sine, 2.5);
+  line(context, [[x, y], [across, y]], cosine, 2.5, [4, 3]);
+  line(context, [[x, y], [across, up]], hand, Math.max(2, radius / 14));
+  disc(context, across, up, Math.max(3, radius / 11), hand);
 }
 
 function draw(context, { width, height, values: { position, dModel }, colors }) {
-  const code = values(position, Number(dModel));
-  const { columns, rows, radius, below } = arrange(code.length / 2, width, height);
+  const turned = angles(position, dModel);
+  const { columns, rows, radius, below } = arrange(turned.length, width, height);
   const [across, down] = [width / columns, height / rows];
   const spare = (down - below - 2 * radius - 12) / 2;
-  context.textAlign = "center";
-  context.textBaseline = "top";
-  const family = getComputedStyle(document.body).fontFamily;
-  for (let pair = 0; pair < code.length / 2; pair++) {
-    const [sine, cosine] = code.slice(2 * pair, 2 * pair + 2);
+  const [, sine, cosine] = colors.series;
+  turned.forEach((angle, pair) => {
     const x = across * ((pair % columns) + 0.5);
-    const top = spare + down * Math.floor(pair / columns);
-    drawDial(context, { x, y: top + radius + 6, radius, sine, cosine, colors });
-    const under = top + 2 * radius + 14;
-    const write = (text, line, color) => {
-      context.fillStyle = color;
-      context.fillText(text, x, under + 14 * line);
-    };
-    context.font = `600 12px ${family}`;
-    write(below > 18 ? `pair ${pair}` : pair, 0, colors.text);
-    if (below === 18) continue;
-    context.font = `12px ${family}`;
-    write(`sin ${format(sine, 2)}`, 1, colors.series[1]);
-    write(`cos ${format(cosine, 2)}`, 2, colors.series[2]);
-  }
+    const y = spare + down * Math.floor(pair / columns) + radius + 6;
+    drawHand(context, { x, y, radius, angle, colors });
+    const say = (text, under, color) => write(context, text, x, y + radius + under, color, "center", 12);
+    say(below > NARROW ? `pair ${pair}` : pair, 14, colors.text);
+    if (below === NARROW) return;
+    say(`sin ${format(Math.sin(angle), 2)}`, 28, sine);
+    say(`cos ${format(Math.cos(angle), 2)}`, 42, cosine);
+  });
 }
 
 function describe({ position, dModel }) {
-  const turns = angles(position, Number(dModel)).map((angle) => angle / (2 * Math.PI));
-  const last = turns.length - 1;
+  const turns = angles(position, dModel).map((angle) => angle / (2 * Math.PI));
   return (
-    `Turns made at position ${format(position, position % 1 ? 1 : 0)}: ` +
-    `${format(turns[0], 2)} by pair 0, ${format(turns[last], 4)} by pair ${last}.`
+    `Turns made at position ${place(position)}: ` +
+    `${format(turns[0], 2)} by pair 0, ${format(turns.at(-1), 4)} by pair ${turns.length - 1}.`
   );
 }
 
-function label(current) {
-  const code = values(current.position, Number(current.dModel));
-  const pairs = Array.from({ length: code.length / 2 }, (_, pair) => {
-    const [sine, cosine] = code.slice(2 * pair, 2 * pair + 2);
-    return `pair ${pair}: sine ${format(sine, 2)}, cosine ${format(cosine, 2)}`;
-  });
-  return `Clock with ${pairs.length} hands. ${describe(current)} ${pairs.join("; ")}.`;
+function label(values) {
+  const hands = angles(values.position, values.dModel).map(
+    (angle, pair) => `pair ${pair}: sine ${format(Math.sin(angle), 2)}, cosine ${format(Math.cos(angle), 2)}`,
+  );
+  return `Clock with ${hands.length} hands. ${describe(values)} ${hands.join("; ")}.`;
 }
 
 export function mount(stage, options) {
   const small = "small" in options;
-  const speed = 1.5; // positions a second
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let end = Infinity;
   const play = player(
     (seconds, figure) => {
-      figure.set("position", figure.values.position + (calm.matches ? 1 : speed * seconds));
+      const speed = calm ? 1 : 1.5; // positions a second
+      figure.set("position", figure.values.position + speed * seconds);
       return figure.values.position < end;
     },
     (figure) => {
@@ -116,28 +87,18 @@ export function mount(stage, options) {
       figure.set("position", Math.round(figure.values.position));
     },
   );
-  const position = { name: "position", value: Number(options.position ?? 0) };
-  const dModel = options.dModel ?? "8";
-  const range = { type: "range", label: "Position", min: 0, max: 100, step: 1, ...position };
-  const show = (value) => format(value, value % 1 ? 1 : 0);
-  const button = { type: "button", label: "Play", action: play };
-  const controls = small
-    ? [button, { ...range, show }]
-    : [
-        button,
-        {
-          type: "select",
-          name: "dModel",
-          label: "d",
-          options: ["4", "8", "16", "32"].map((size) => [size, size]),
-          value: dModel,
-        },
-        { type: "number", label: "Position", min: -1e6, max: 1e6, step: "any", ...position },
-        { ...range, label: "Position, by slider", quiet: true },
-      ];
+  const position = Number(options.position ?? 0);
+  const dModel = Number(options.dModel ?? 8);
+  const range = slider("position", "Position", [0, 100, 1], position, small && place);
+  const controls = [{ type: "button", label: "Play", action: play }, range];
+  if (!small) {
+    const box = { type: "number", name: "position", label: "Position", min: -1e6, max: 1e6, step: "any", value: position };
+    Object.assign(range, { label: "Position, by slider", quiet: true });
+    controls.splice(1, 0, choice("dModel", "d", [4, 8, 16, 32], dModel), box);
+  }
   const figure = createFigure(stage, { controls, values: { dModel }, draw, describe, label });
-  if (small && !calm.matches) {
-    end = position.value + 20; // a start that ends by itself
+  if (small && !calm) {
+    end = position + 20; // a start that ends by itself
     play(figure, figure.element("Play"));
   }
   return figure;

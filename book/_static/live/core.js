@@ -31,15 +31,12 @@ export function format(value, digits = 0) {
 function readColors(element) {
   const style = getComputedStyle(element);
   const read = (name) => style.getPropertyValue(name).trim();
-  const [border, hot, cold, zero] = ["line", "hot", "cold", "zero"].map((name) => read(`--live-${name}`));
+  const names = ["border", "hot", "cold", "zero"];
   return {
+    ...Object.fromEntries(names.map((name) => [name, read(`--live-${name}`)])),
     text: read("--pst-color-text-base"),
     background: read("--pst-color-background"),
     series: [1, 2, 3, 4].map((number) => read(`--live-series-${number}`)),
-    border,
-    hot,
-    cold,
-    zero,
   };
 }
 
@@ -91,7 +88,7 @@ function make(tag, attributes = {}, ...content) {
   return element;
 }
 
-function makeControl({ type, label, options, quiet, show, action, ...spec }, change, figure) {
+function makeControl({ type, label, options, quiet, show, log, action, ...spec }, change, figure) {
   if (type === "button") {
     const button = make("button", { type }, label);
     button.addEventListener("click", () => action(figure, button));
@@ -109,15 +106,16 @@ function makeControl({ type, label, options, quiet, show, action, ...spec }, cha
   const write = (value) => {
     if (type === "checkbox") element.checked = value;
     // A field that is being typed into is left alone.
-    else if (type !== "number") element.value = value;
+    else if (type !== "number") element.value = log ? Math.log10(value) : value;
     else if (element !== document.activeElement) element.value = Number(value.toFixed(2));
     if (!show) return;
     shown.textContent = show(value);
     element.setAttribute("aria-valuetext", show(value));
   };
   element.addEventListener("input", () => {
-    const value = { select: element.value, checkbox: element.checked }[type] ?? element.valueAsNumber;
-    if (!Number.isNaN(value) && element.checkValidity()) change(spec.name, value);
+    const number = log ? Math.round(10 ** element.value) : Number(element.value);
+    const value = type === "checkbox" ? element.checked : Number.isNaN(number) ? element.value : number;
+    if (element.value !== "" && element.checkValidity()) change(spec.name, value);
   });
   return { holder, element, write };
 }
@@ -276,15 +274,14 @@ export function write(context, text, x, y, color, align = "center", size = 13) {
 
 /** A slider, and a choice of values with or without names of their own, for createFigure. */
 export const slider = (name, label, [min, max, step], value, show) => {
-  return { type: "range", name, label, min, max, step, value, show };
+  return { type: "range", name, label, min, max, step, value: Number(value), show };
 };
 export const choice = (name, label, values, value) => {
   const options = values.map((one) => (one.map ? one : [one, one > 0 ? format(one) : one]));
-  return { type: "select", name, label, options, value: String(value) };
+  return { type: "select", name, label, options, value: value > 0 ? Number(value) : String(value) };
 };
 
-/** A choice of d, and a slider of the base by quarters of a power of ten. */
+/** A slider by powers of ten; a choice of d; and a slider of the base. */
+export const logSlider = (...slid) => ({ ...slider(...slid, format), log: true });
 export const size = (value = 64) => choice("dModel", "d", [4, 8, 16, 32, 64, 128, 256, 512], value);
-export const toBase = (exponent) => Math.round(10 ** exponent);
-export const baseSlider = (value = 10_000) =>
-  slider("exponent", "Base", [0.25, 6, 0.25], Math.log10(value), (exponent) => format(toBase(exponent)));
+export const baseSlider = (value = 10_000) => logSlider("base", "Base", [0.25, 6, 0.25], value);
