@@ -92,7 +92,7 @@ def test_attention_weights_are_those_of_posenc(call, encoding, positions, causal
     rng = np.random.default_rng(1)
     x, (w_q, w_k) = rng.normal(size=(3, 4)), rng.normal(size=(2, 4, 6))
     data = {"x": x.tolist(), "wQ": w_q.tolist(), "wK": w_k.tolist()}
-    setting = {"encoding": encoding, "causal": causal, "positions": positions}
+    setting = {"kind": encoding, "causal": causal, "positions": positions}
     found = call("attention", "m.attentionWeights(...given)", [data, setting])
     expected = attention_weights(x, w_q, w_k, positions, encoding, causal)
     assert_close(found, expected, np.abs(positions).max())
@@ -306,6 +306,9 @@ def test_positions_and_hands_in_bfloat16(opened):
     check(1_000_000)
     slider.press("Home")
     check(1)
+    for _ in range(30):
+        slider.press("ArrowRight")
+    check(2)  # ten to the power of 0.3
     for position in (255, 257, 258, 1_000_000):
         field.fill(str(position))
         check(position)

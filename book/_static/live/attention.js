@@ -1,5 +1,5 @@
 // Attention weights of one sentence in two orders, with and without positions and mask.
-import { choice, createFigure, diverging, encoding as encode, format, write } from "./core.js";
+import { choice, createFigure, diverging, encoding, format, write } from "./core.js";
 
 const ORDERS = ["2,1,0", "1,2,0", "2,0,1", "1,0,2", "0,2,1", "0,1,2"];
 const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
@@ -11,14 +11,14 @@ const rotate = (row, code) =>
 
 /**
  * Weights of one attention head: row i holds how much word i looks at each word.
- * Positions are "none", "sinusoidal" (added to the words) or "rotary" (queries and keys turned).
+ * The kind of positions is "none", "sinusoidal" (added to words) or "rotary" (turns queries and keys).
  */
-export function attentionWeights({ x, wQ, wK }, { encoding, causal, positions }) {
+export function attentionWeights({ x, wQ, wK }, { kind, causal, positions }) {
   const [queries, keys] = [wQ, wK].map((matrix) =>
     x.map((row, i) => {
-      const code = encode(positions[i], encoding === "rotary" ? matrix[0].length : row.length);
-      if (encoding === "sinusoidal") return times(row.map((value, j) => value + code[j]), matrix);
-      return encoding === "rotary" ? rotate(times(row, matrix), code) : times(row, matrix);
+      const code = encoding(positions[i], kind === "rotary" ? matrix[0].length : row.length);
+      if (kind === "sinusoidal") return times(row.map((value, j) => value + code[j]), matrix);
+      return kind === "rotary" ? rotate(times(row, matrix), code) : times(row, matrix);
     }),
   );
   return queries.map((query, i) => {
@@ -38,10 +38,10 @@ export function mount(stage, { data }) {
   const sentence = (order) => order.map((word) => words[word]).join(" ");
 
   /** Both sentences, and in each how much one word looks at another, wherever they stand. */
-  function solve({ encoding, causal, order }) {
+  function solve({ kind, causal, order }) {
     const [first, second] = [places, order.split(",").map(Number)].map((order) => {
       const x = order.map((word) => data.x[word]);
-      const weights = attentionWeights({ ...data, x }, { encoding, causal, positions: places });
+      const weights = attentionWeights({ ...data, x }, { kind, causal, positions: places });
       return { order, weight: (from, to) => weights[order.indexOf(from)][order.indexOf(to)] };
     });
     const differs = (pair) => Math.abs(first.weight(...pair) - second.weight(...pair)) > 1e-9;
@@ -92,27 +92,24 @@ export function mount(stage, { data }) {
     );
   }
 
-  function choose(pair, figure) {
-    if (pair.includes(undefined)) return;
-    figure.pair = pair;
-    figure.update();
-  }
+  const choose = (pair, figure) => {
+    if (!pair.includes(undefined)) figure.pair = pair;
+  };
 
   return createFigure(stage, {
     state: { pair: [0, 2] }, // the word that looks, and the one that is looked at
     controls: [
-      choice("encoding", "Positions", ["none", "sinusoidal", "rotary"], "none"),
+      choice("kind", "Positions", ["none", "sinusoidal", "rotary"], "none"),
       { type: "checkbox", name: "causal", label: "Causal mask", value: true },
       choice("order", "Second", ORDERS.map((order) => [order, sentence(order.split(","))]), ORDERS[0]),
     ],
     draw,
     describe,
-    keysLabel: "Weights: arrow keys choose two words",
-    pointer: (event, figure) => figure.grids.forEach((pairAt) => choose(pairAt(event), figure)),
-    keys({ key }, figure) {
-      const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[key];
-      if (step) choose(figure.pair.map((word, k) => places[word + step[k]]), figure);
-      return step;
+    moveLabel: "Weights: arrow keys choose two words",
+    pointer(event, figure) {
+      for (const pairAt of figure.grids) choose(pairAt(event), figure);
+      figure.update();
     },
+    move: (steps, figure) => choose(figure.pair.map((word, k) => places[word + steps[k]]), figure),
   });
 }

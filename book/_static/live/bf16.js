@@ -1,5 +1,5 @@
 // What becomes of positions and angles in bfloat16, which keeps 8 significant bits.
-import { createFigure, dial, disc, format, frequencies, line, slider, write } from "./core.js";
+import { createFigure, dial, disc, format, frequencies, line, logSlider, slider, write } from "./core.js";
 
 const SIZE = 128;
 const NEAR = 4;
@@ -58,8 +58,10 @@ function describe({ position, pair }) {
   const { stored, first, last } = sharing(position);
   const [exact, rounded] = pairAngles(position, pair, SIZE).map((angle) => format(angle / 2 / Math.PI, 2));
   const alike = first < last ? `, like all from ${format(first)} to ${format(last)}` : "";
-  const kept = `${format(position)} is stored as ${format(stored)}${alike}.`;
-  return `${kept} Pair ${pair} should turn ${exact} times, and turns ${rounded}.`;
+  return (
+    `${format(position)} is stored as ${format(stored)}${alike}. ` +
+    `Pair ${pair} should turn ${exact} times, and turns ${rounded}.`
+  );
 }
 
 function draw(context, { width, height, values, colors }) {
@@ -76,21 +78,12 @@ function draw(context, { width, height, values, colors }) {
 }
 
 export function mount(stage, options) {
-  const position = Number(options.position ?? 1);
-  // The slider counts hundredths of a power of ten.
-  const slide = (place) => 100 * Math.log10(place);
-  const place = (slid) => Math.round(10 ** (slid / 100));
   return createFigure(stage, {
-    values: { position, slide: slide(position) },
     controls: [
-      slider("slide", "Position", [0, 600, 1], 0, (slid) => format(place(slid))),
-      { type: "number", name: "position", label: "exactly", min: 1, max: 1e6, step: 1 },
+      logSlider("position", "Position", [0, 6, 0.01], options.position ?? 1),
+      { type: "number", name: "position", label: "exactly", min: 1, max: 1e6 },
       slider("pair", "Pair", [0, SIZE / 2 - 1, 1], 0, String),
     ],
-    changed(name, figure) {
-      if (name === "slide") figure.set("position", place(figure.values.slide));
-      if (name === "position") figure.set("slide", slide(figure.values.position));
-    },
     draw,
     describe,
   });

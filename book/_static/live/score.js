@@ -28,7 +28,7 @@ export function scoreCurve(offsets, { d, base, angle, ahead }) {
 
 function solve({ d, base, angle, ahead }) {
   const radians = (angle * Math.PI) / 180;
-  const solved = scoreCurve(OFFSETS, { d: Number(d), base: Number(base), angle: radians, ahead });
+  const solved = scoreCurve(OFFSETS, { d, base, angle: radians, ahead });
   const highest = Math.max(...solved.scores);
   // Two places, where a symmetric curve is highest on both sides.
   const peaks = OFFSETS.filter((_, i) => highest - solved.scores[i] < 1e-9);
@@ -38,8 +38,10 @@ function solve({ d, base, angle, ahead }) {
 function describe(values) {
   const { scores, highest, peaks } = solve(values);
   const where = peaks.map((peak) => format(peak)).join(" and ");
-  const here = `At offset 0 it is ${format(scores[FAR], 1)}.`;
-  return `Within ${FAR} places the score is highest at offset ${where}: ${format(highest, 1)}. ${here}`;
+  return (
+    `Within ${FAR} places the score is highest at offset ${where}: ${format(highest, 1)}. ` +
+    `At offset 0 it is ${format(scores[FAR], 1)}.`
+  );
 }
 
 function draw(context, { width, height, values, colors }) {
