@@ -197,7 +197,7 @@ def test_the_sentence_of_the_page_in_every_order_and_setting(opened):
         figure.get_by_label("Causal mask").set_checked(causal)
         figure.get_by_label("Positions").select_option(encoding)
         left = attention_weights(x, w_q, w_k, range(3), encoding, causal)
-        for order in map(list, itertools.permutations(range(3))):
+        for order in map(list, list(itertools.permutations(range(3)))[1:]):
             figure.get_by_label("Second", exact=True).select_option(
                 " ".join(words[i] for i in order)
             )
@@ -211,10 +211,8 @@ def test_the_sentence_of_the_page_in_every_order_and_setting(opened):
             assert says(figure).startswith(sentence)
             assert f"{differ} of 9 pairs" in says(figure)
             # What the page says that the reader will see.
-            if encoding == "none" and not causal:
-                assert differ == 0
-            elif encoding != "none" and order == [2, 1, 0]:
-                assert differ == 9
+            if not causal:
+                assert differ == (0 if encoding == "none" else 9)
 
 
 def test_two_words_are_chosen_by_keyboard_mouse_and_finger(opened):

@@ -1,7 +1,7 @@
 // Attention weights of one sentence in two orders, with and without positions and mask.
 import { choice, createFigure, diverging, encoding, format, write } from "./core.js";
 
-const ORDERS = ["2,1,0", "1,2,0", "2,0,1", "1,0,2", "0,2,1", "0,1,2"];
+const ORDERS = ["2,1,0", "1,2,0", "2,0,1", "1,0,2", "0,2,1"];
 const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
 const times = (row, matrix) => matrix[0].map((_, j) => dot(row, matrix.map((line) => line[j])));
 
