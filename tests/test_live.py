@@ -35,7 +35,7 @@ def opened(address, browser):
     """Open a page, by default as a laptop; faults and requests are kept."""
     contexts = []
 
-    def opened(name: str, **options):
+    def opened(name: str, held: str | None = None, **options):
         contexts.append(
             browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         )
@@ -49,6 +49,8 @@ def opened(address, browser):
             ),
         )
         page.on("request", lambda request: page.asked.append(request.url))
+        if held:  # comes empty, until it is asked for again
+            page.route(f"**/{held}?*", lambda route: route.fulfill(content_type="text/javascript"))
         page.goto(f"{address}/{name}", wait_until="load")
         return page
 
@@ -169,63 +171,94 @@ def test_a_module_is_asked_for_when_its_figure_comes_near(opened):
     assert len(loaded()) == 1
 
 
+# What a look at all figures of a page finds.
+LOOK = """() => [...document.querySelectorAll('.live')].map((stage) => {
+    const controls = [...stage.querySelectorAll('button, select, input')];
+    const canvas = stage.querySelector('canvas');
+    const words = stage.querySelector('.live-says');
+    return {
+        name: stage.dataset.figure,
+        overflow: stage.scrollHeight - stage.clientHeight,
+        lost: words.scrollHeight - words.clientHeight,
+        picture: canvas.clientHeight,
+        sharp: canvas.width - Math.round(devicePixelRatio * canvas.getBoundingClientRect().width),
+        small: controls.filter((control) => control.getBoundingClientRect().height < 24).length,
+        nameless: controls.filter(({labels, innerText}) => !labels.length && !innerText).length,
+        label: canvas.getAttribute('aria-label'),
+    };
+})"""
+HEIGHTS = """() => [document.documentElement.scrollHeight,
+    ...[...document.querySelectorAll('.live')].map((stage) => stage.offsetHeight)]"""
+
+
 @pytest.mark.parametrize("width", [375, 1280])
 def test_every_figure_comes_alive_in_its_place_and_quietly(opened, address, pages, width):
     for name in pages:
-        page = opened(name, viewport={"width": width, "height": 800})
+        page = opened(
+            name, viewport={"width": width, "height": 800}, device_scale_factor=2, held="start.js"
+        )
         # Answers are folded away until they are asked for.
         page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
-        stages = page.locator(".live").all()
-        for stage in stages:
+        before = page.evaluate(HEIGHTS)
+        page.add_script_tag(url=f"{address}/_static/live/start.js", type="module")
+        for stage in page.locator(".live").all():
             stage.scroll_into_view_if_needed()
             stage.locator("canvas[aria-label]").wait_for()
-        page.wait_for_timeout(100)
-        found = page.evaluate(
-            """() => [...document.querySelectorAll('.live')].map((stage) => ({
-                name: stage.dataset.figure,
-                overflow: stage.scrollHeight - stage.clientHeight,
-                picture: stage.querySelector('.live-picture').clientHeight,
-                words: (({scrollHeight, clientHeight}) => scrollHeight - clientHeight)(
-                    stage.querySelector('.live-says')),
-                small: [...stage.querySelectorAll('button, select, input')]
-                    .filter((control) => control.getBoundingClientRect().height < 24).length,
-                nameless: [...stage.querySelectorAll('select, input')]
-                    .filter((control) => !control.labels[0]?.textContent).length,
-            }))"""
-        )
-        assert len(found) == len(stages)
+        page.wait_for_timeout(150)
+        assert page.evaluate(HEIGHTS) == before, f"{name}: something moved"
+        found = page.evaluate(LOOK)
+        assert len(found) == len(pages[name].select(".live"))
         for figure in found:
-            assert figure["overflow"] <= 0, (name, figure)
-            assert figure["words"] <= 1, (name, figure)
-            assert figure["picture"] >= 130, (name, figure)
-            assert not figure["small"], (name, figure)
-            assert not figure["nameless"], (name, figure)
+            where = (name, figure)
+            assert figure["overflow"] <= 0, where
+            assert figure["lost"] <= 1, where
+            assert figure["picture"] >= 130, where
+            assert figure["sharp"] == figure["small"] == figure["nameless"] == 0, where
+            assert len(figure["label"]) > 40, where
         wide, window = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide <= window, name
         assert not page.faults, (name, page.faults)
         assert not [url for url in page.asked if not url.startswith((address, "data:"))]
 
 
-def test_nothing_moves_when_a_figure_comes_alive(opened, pages, browser, address):
-    for width in (375, 1280):
-        heights = """() => [document.documentElement.scrollHeight,
-            ...[...document.querySelectorAll('.live')].map((stage) => stage.offsetHeight)]"""
-        for name in pages:
-            page = browser.new_page(viewport={"width": width, "height": 800})
-            page.route("**/live/*.js*", lambda route: route.abort())
-            page.goto(f"{address}/{name}", wait_until="load")
-            before = page.evaluate(heights)
-            page.close()
-            page = opened(name, viewport={"width": width, "height": 800})
-            for stage in page.locator(".live:visible").all():
-                stage.scroll_into_view_if_needed()
-                stage.locator("canvas[aria-label]").wait_for()
-            assert page.evaluate(heights) == before, name
-            page.close()
-
-
-def test_without_scripts_the_picture_stays_and_nothing_is_promised(opened, pages):
+@pytest.mark.slow
+def test_every_picture_follows_the_theme(opened, pages):
+    pixels = "() => [...document.querySelectorAll('.live canvas')].map((one) => one.toDataURL())"
     for name in pages:
+        page = opened(name, color_scheme="light", reduced_motion="reduce")
+        for stage in page.locator(".live:visible").all():
+            stage.scroll_into_view_if_needed()
+            stage.locator("canvas[aria-label]").wait_for()
+        seen = []
+        for theme in ("light", "dark", "light"):
+            page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+            page.wait_for_timeout(100)
+            seen.append(page.evaluate(pixels))
+        light, dark, again = seen
+        assert light == again
+        assert light
+        assert all(one != other for one, other in zip(light, dark, strict=True)), name
+
+
+def test_a_picture_follows_the_window_and_the_theme(opened):
+    page = opened("02-sinusoidal.html", color_scheme="light")
+    canvas = figure_of(page, "clock").locator("canvas")
+    sizes = "(canvas) => [canvas.width, Math.round(canvas.getBoundingClientRect().width)]"
+    wide, shown = canvas.evaluate(sizes)
+    assert wide == shown
+    page.set_viewport_size({"width": 500, "height": 800})
+    page.wait_for_timeout(150)
+    narrow, shown = canvas.evaluate(sizes)
+    assert narrow == shown < wide
+    light = canvas.evaluate("(canvas) => canvas.toDataURL()")
+    page.locator(".theme-switch-button:visible").first.click()
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.wait_for_timeout(150)
+    assert canvas.evaluate("(canvas) => canvas.toDataURL()") != light
+
+
+def test_without_scripts_the_picture_stays_and_nothing_is_promised(opened):
+    for name in ("02-sinusoidal.html", "03-rotation.html"):
         page = opened(name, java_script_enabled=False)
         for stage in page.locator(".live").all():
             image = stage.locator("img")
@@ -417,32 +450,6 @@ def test_the_kernel_is_read_by_slider_and_pointer(opened):
     page.mouse.move(box["x"] + 46 + (box["width"] - 60) / 2, box["y"] + box["height"] / 2)
     reads(25, 512, BASES[-1])
     assert not page.faults
-
-
-def test_pictures_follow_the_theme_and_the_window_and_are_sharp(opened, pages):
-    for name in pages:
-        page = opened(name, device_scale_factor=2, color_scheme="light")
-        pixels = """(canvas) => [canvas.toDataURL(), canvas.width,
-            Math.round(2 * canvas.getBoundingClientRect().width)]"""
-        for stage in page.locator(".live:visible").all():
-            stage.scroll_into_view_if_needed()
-            canvas = stage.locator("canvas[aria-label]")
-            canvas.wait_for()
-            page.wait_for_timeout(150)
-            light, width, expected = canvas.evaluate(pixels)
-            assert width == expected
-            page.evaluate("document.documentElement.dataset.theme = 'dark'")
-            page.wait_for_timeout(150)
-            dark, *_ = canvas.evaluate(pixels)
-            assert dark != light, name
-            page.evaluate("document.documentElement.dataset.theme = 'light'")
-            page.wait_for_timeout(150)
-            assert canvas.evaluate(pixels)[0] == light, name
-            page.set_viewport_size({"width": 600, "height": 800})
-            page.wait_for_timeout(150)
-            _, narrower, expected = canvas.evaluate(pixels)
-            assert narrower == expected < width
-            page.set_viewport_size({"width": 1280, "height": 900})
 
 
 @pytest.fixture

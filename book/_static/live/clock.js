@@ -12,18 +12,15 @@ export function angles(position, dModel, base = BASE) {
 const place = (position) => format(position, position % 1 ? 1 : 0);
 
 /** As many columns as make the dials largest, with room for the numbers below each, if there is. */
-function arrange(dials, width, height) {
-  const layouts = [];
-  for (const [below, narrowest] of [[54, 68], [NARROW, 0]]) {
-    for (let columns = 1; columns <= dials && width / columns >= narrowest; columns++) {
-      const rows = Math.ceil(dials / columns);
-      const radius = Math.min(width / columns, height / rows - below) / 2 - 6;
-      layouts.push({ columns, rows, radius, below });
-    }
+function arrange(dials, width, height, below = 54) {
+  let best = { radius: 0 };
+  for (let columns = 1; columns <= dials; columns++) {
+    const rows = Math.ceil(dials / columns);
+    const radius = Math.min(width / columns, height / rows - below) / 2 - 6;
+    const fits = below === NARROW || width / columns >= 68;
+    if (fits && radius > best.radius) best = { columns, rows, radius, below };
   }
-  const largest = (some) => some.reduce((best, next) => (next.radius > best.radius ? next : best));
-  const full = layouts.filter(({ below, radius }) => below > NARROW && radius >= 18);
-  return largest(full.length ? full : layouts);
+  return best.radius >= 18 || below === NARROW ? best : arrange(dials, width, height, NARROW);
 }
 
 /** A hand with its cosine across and its sine upwards. */
@@ -99,7 +96,7 @@ export function mount(stage, options) {
   const figure = createFigure(stage, { controls, values: { dModel }, draw, describe, label });
   if (small && !calm) {
     end = position + 20; // a start that ends by itself
-    play(figure, figure.element("Play"));
+    play(figure, figure.elements.Play);
   }
   return figure;
 }

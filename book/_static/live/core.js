@@ -1,4 +1,5 @@
-// What the live figures share: controls, a sharp canvas that follows size and theme, words for it.
+// What figures share: controls, a sharp canvas that follows size and theme, and words for it.
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 let count = 0;
 const redraws = [];
 new MutationObserver(() => redraws.forEach((redraw) => redraw())).observe(document.documentElement, {
@@ -18,19 +19,15 @@ export function encoding(position, dModel, base = 10_000, layout = "interleaved"
     : angles.flatMap((angle) => [Math.sin(angle), Math.cos(angle)]);
 }
 
-/** A number in words for people: a true minus sign, no negative zero, thousands set apart. */
+/** A number for people: a true minus sign, no negative zero, thousands set apart. */
 export function format(value, digits = 0) {
-  const text = Math.abs(value).toLocaleString("en", {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  });
-  return value < 0 && /[1-9]/.test(text) ? `−${text}` : text;
+  const fraction = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return value.toLocaleString("en", { ...fraction, signDisplay: "negative" }).replace("-", "−");
 }
 
 /** The colours of the current theme. */
 function readColors(element) {
-  const style = getComputedStyle(element);
-  const read = (name) => style.getPropertyValue(name).trim();
+  const read = (name) => getComputedStyle(element).getPropertyValue(name).trim();
   const names = ["border", "hot", "cold", "zero"];
   return {
     ...Object.fromEntries(names.map((name) => [name, read(`--live-${name}`)])),
@@ -105,9 +102,9 @@ function makeControl({ type, label, options, quiet, show, log, action, ...spec }
   const holder = make("div", { class: `live-control live-${type}` }, ...parts, ...(show ? [shown] : []));
   const write = (value) => {
     if (type === "checkbox") element.checked = value;
-    // A field that is being typed into is left alone.
-    else if (type !== "number") element.value = log ? Math.log10(value) : value;
-    else if (element !== document.activeElement) element.value = Number(value.toFixed(2));
+    else if (type !== "number" && !log) element.value = value;
+    // A field that is being typed into is left alone, and so is a slider that rounds.
+    else if (element !== document.activeElement) element.value = log ? Math.log10(value) : Number(value.toFixed(2));
     if (!show) return;
     shown.textContent = show(value);
     element.setAttribute("aria-valuetext", show(value));
@@ -120,14 +117,15 @@ function makeControl({ type, label, options, quiet, show, log, action, ...spec }
   return { holder, element, write };
 }
 
-/** Replace the static picture of a stage by controls, a canvas and a sentence; see any figure. */
+/** Replace the picture of a stage by controls, a canvas and a sentence. */
 export function createFigure(stage, spec) {
   const values = { ...spec.values };
   const elements = {};
-  const writers = [];
+  const writers = {};
+  const keys = spec.move && { tabindex: 0, role: "application", "aria-label": spec.moveLabel };
   const canvas = make("canvas", { role: "img" });
   const context = canvas.getContext("2d");
-  const picture = make("div", { class: "live-picture" }, canvas);
+  const picture = make("div", { class: "live-picture", ...keys }, canvas);
   const controls = make("div", { class: "live-controls" });
   // Shown alone, since the canvas has the same words as its label.
   const says = make("p", { class: "live-says", "aria-hidden": true });
@@ -141,32 +139,29 @@ export function createFigure(stage, spec) {
     const { width, height } = picture.getBoundingClientRect();
     if (!width || !height) return;
     const density = devicePixelRatio;
-    const size = { width: Math.round(width * density), height: Math.round(height * density) };
-    if (canvas.width !== size.width || canvas.height !== size.height) Object.assign(canvas, size);
+    const [across, down] = [width, height].map((side) => Math.round(side * density));
+    if (canvas.width !== across) canvas.width = across;
+    if (canvas.height !== down) canvas.height = down;
     context.setTransform(density, 0, 0, density, 0, 0);
     context.clearRect(0, 0, width, height);
     spec.draw(context, { width, height, values, figure, colors: readColors(stage) });
   }
-  function show() {
+  function update() {
     const words = spec.describe(values, figure);
     canvas.setAttribute("aria-label", spec.label?.(values, figure) ?? words);
     says.textContent = words;
-    redraw();
-    return words;
-  }
-  function set(name, value) {
-    values[name] = value;
-    for (const [written, write] of writers) if (written === name) write(value);
-    update();
-  }
-  function update() {
-    const words = show();
     clearTimeout(timer);
     timer = setTimeout(() => {
       if (stage.contains(document.activeElement)) announced.textContent = words;
     }, 400);
+    redraw();
   }
-  const figure = { ...spec.state, stage, canvas, values, set, update, element: (name) => elements[name] };
+  function set(name, value) {
+    values[name] = value;
+    for (const write of writers[name] ?? []) write(value);
+    update();
+  }
+  const figure = { ...spec.state, stage, canvas, values, elements, set, update };
   const change = (name, value) => {
     values[name] = value;
     spec.changed?.(name, figure);
@@ -177,7 +172,7 @@ export function createFigure(stage, spec) {
     controls.append(holder);
     elements[control.name ?? control.label] ??= element;
     if (!write) continue;
-    writers.push([control.name, write]);
+    (writers[control.name] ??= []).push(write);
     values[control.name] ??= control.value;
     write(values[control.name]);
   }
@@ -188,20 +183,18 @@ export function createFigure(stage, spec) {
       spec.pointer({ type, x: clientX - left, y: clientY - top }, figure);
     });
   }
-  if (spec.keys) {
-    picture.tabIndex = 0;
-    picture.setAttribute("role", "application");
-    picture.setAttribute("aria-label", spec.keysLabel);
-    picture.addEventListener("keydown", (event) => {
-      const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
-      if (plain && spec.keys(event, figure)) event.preventDefault();
-    });
-  }
+  picture.addEventListener("keydown", (event) => {
+    const step = spec.move && ARROWS[event.key];
+    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    spec.move(step.map((places) => (event.shiftKey ? 10 : 1) * places), figure);
+    update();
+  });
 
   stage.replaceChildren(controls, picture, says, announced);
   redraws.push(redraw);
   new ResizeObserver(redraw).observe(picture);
-  show();
+  update();
   return figure;
 }
 
@@ -214,22 +207,23 @@ export function player(step, stopped) {
   return (figure, button) => {
     if (stop) return stop();
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const seen = new IntersectionObserver(([entry]) => entry.isIntersecting || end());
     let before = performance.now();
-    const tick = () => {
-      if (!stop) return;
-      const now = performance.now();
-      if (!step(calm ? 1 : Math.min(0.1, (now - before) / 1000), figure)) return stop();
-      before = now;
-      next();
-    };
     const next = () => (calm ? setTimeout(tick, 1000) : requestAnimationFrame(tick));
-    const seen = new IntersectionObserver(([entry]) => entry.isIntersecting || stop?.());
-    stop = () => {
+    const tick = () => {
+      if (stop !== end) return;
+      const seconds = (performance.now() - before) / 1000;
+      before += 1000 * seconds;
+      if (step(calm ? 1 : Math.min(0.1, seconds), figure)) next();
+      else end();
+    };
+    const end = () => {
       stop = null;
       seen.disconnect();
       button.textContent = "Play";
       stopped(figure);
     };
+    stop = end;
     button.textContent = "Pause";
     seen.observe(figure.stage);
     next();

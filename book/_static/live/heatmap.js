@@ -92,22 +92,12 @@ export function mount(stage, options) {
     draw,
     describe,
     changed: (name, figure) => choose(figure, figure.cell.row, figure.cell.column),
-    label: (current, figure) => {
-      const { dModel, base, length, layout } = current;
-      return (
-        `Map of ${length} positions by ${dModel} dimensions, base ${format(base)}, ` +
-        `${layout === "half" ? "all sines first" : "sines and cosines in turn"}. ${describe(current, figure)}`
-      );
-    },
-    keysLabel: "Cells of the table. The arrow keys choose one.",
-    keys({ key, shiftKey }, figure) {
-      const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[key];
-      if (!move) return false;
-      const [down, across] = move.map((step) => step * (shiftKey ? 10 : 1));
-      choose(figure, figure.cell.row + down, figure.cell.column + across);
-      figure.update();
-      return true;
-    },
+    label: (current, figure) =>
+      `Map of ${current.length} positions by ${current.dModel} dimensions, base ${format(current.base)}, ` +
+      `${current.layout === "half" ? "all sines first" : "sines and cosines in turn"}. ` +
+      describe(current, figure),
+    moveLabel: "Cells of the table. The arrow keys choose one.",
+    move: ([down, across], figure) => choose(figure, figure.cell.row + down, figure.cell.column + across),
     pointer({ x, y }, figure) {
       const { left, top, right, bottom } = figure.box;
       if (x < left || x >= right || y < top || y >= bottom) return;

@@ -61,18 +61,13 @@ export function mount(stage, options) {
     ],
     draw,
     describe,
-    label: (current) => {
-      const { dModel, base, reach: end } = current;
-      return (
-        `Curve of the dot product over d/2 against offsets from 0 to ${format(end)}, at d = ${dModel} ` +
-        `and base ${format(base)}, beside the curve of the paper’s base. ${describe(current)}`
-      );
-    },
-    changed: (name, figure) => {
-      if (name !== "reach") return;
-      const end = figure.values.reach;
-      figure.element("offset").max = end;
-      figure.set("offset", Math.min(figure.values.offset, end));
+    label: (current) =>
+      `Curve of the dot product over d/2 against offsets from 0 to ${format(current.reach)}, ` +
+      `at d = ${current.dModel} and base ${format(current.base)}, beside that of the paper’s base. ` +
+      describe(current),
+    changed(name, { elements, values, set }) {
+      elements.offset.max = values.reach;
+      if (values.offset > values.reach) set("offset", values.reach);
     },
     pointer: ({ x, type }, figure) => {
       if (type === "leave") return;
