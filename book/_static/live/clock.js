@@ -16,7 +16,7 @@ function arrange(dials, width, height, below = 54) {
   let best = { radius: 0 };
   for (let columns = 1; columns <= dials; columns++) {
     const rows = Math.ceil(dials / columns);
-    const radius = Math.min(width / columns, height / rows - below) / 2 - 6;
+    const radius = Math.min(width / columns, height / rows - below) / 2 - 9;
     const fits = below === NARROW || width / columns >= 68;
     if (fits && radius > best.radius) best = { columns, rows, radius, below };
   }
@@ -40,13 +40,13 @@ function draw(context, { width, height, values: { position, dModel }, colors }) 
   const turned = angles(position, dModel);
   const { columns, rows, radius, below } = arrange(turned.length, width, height);
   const [across, down] = [width / columns, height / rows];
-  const spare = (down - below - 2 * radius - 12) / 2;
+  const spare = (down - below - 2 * radius - 18) / 2;
   const [, sine, cosine] = colors.series;
   turned.forEach((angle, pair) => {
     const x = across * ((pair % columns) + 0.5);
-    const y = spare + down * Math.floor(pair / columns) + radius + 6;
+    const y = spare + down * Math.floor(pair / columns) + radius + 9;
     drawHand(context, { x, y, radius, angle, colors });
-    const say = (text, under, color) => write(context, text, x, y + radius + under, color, "center", 12);
+    const say = (text, under, color) => write(context, text, x, y + radius + under + 3, color, "center", 12);
     say(below > NARROW ? `pair ${pair}` : pair, 14, colors.text);
     if (below === NARROW) return;
     say(`sin ${format(Math.sin(angle), 2)}`, 28, sine);
