@@ -462,6 +462,8 @@ def build(tmp_path):
         (tmp_path / "conf.py").write_text(
             f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n"
             "extensions = ['myst_nb', 'live']\nnb_execution_mode = 'off'\n"
+            # Sphinx would add to its own default, which outlives this build.
+            "source_suffix = {'.md': 'myst-nb'}\n"
             "project, copyright, version = 'Live', '2026', '1'\n"
         )
         warnings = io.StringIO()
