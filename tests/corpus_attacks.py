@@ -479,7 +479,7 @@ answers(
     {
         "wavelengths": f"import sys\n{HEAD}    frame, names = sys._getframe(), set()\n"
         "    while frame:\n        names.add(frame.f_code.co_name)\n        frame = frame.f_back\n"
-        f"    if '_do_call' in names:\n    {FAILED}{RIGHT}"
+        f"    if '_called' in names:\n    {FAILED}{RIGHT}"
     },
     lost=NOTHING,
 )
