@@ -50,7 +50,7 @@ TIMES = {
     "cumulative-layout-shift": "CLS",
     "total-byte-weight": "bytes",
 }
-COMPRESSED = {".html", ".css", ".js", ".mjs", ".svg", ".xml", ".txt", ".json"}
+COMPRESSED = {".html", ".css", ".js", ".svg", ".xml", ".txt", ".json"}
 
 
 class MissingToolError(Exception):
@@ -64,7 +64,6 @@ class StaticHost(SimpleHTTPRequestHandler):
     folder = "/"
     extensions_map = SimpleHTTPRequestHandler.extensions_map | {
         ".js": "text/javascript",
-        ".mjs": "text/javascript",
         ".woff2": "font/woff2",
     }
 

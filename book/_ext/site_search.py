@@ -28,7 +28,7 @@ class SearchEnglishAndChinese(SearchEnglish):
 
 def _add_script(app, pagename, templatename, context, doctree) -> None:
     if templatename == "search.html":
-        app.add_js_file("search.mjs", type="module")
+        app.add_js_file("readable-search.js", type="module")
 
 
 def setup(app) -> dict[str, bool]:
