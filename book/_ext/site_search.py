@@ -28,7 +28,8 @@ class SearchEnglishAndChinese(SearchEnglish):
 
 def _add_script(app, pagename, templatename, context, doctree) -> None:
     if templatename == "search.html":
-        app.add_js_file("readable-search.js", type="module")
+        # In a folder, or else Jupyter Book would add it to every page.
+        app.add_js_file("search/readable.js", type="module")
 
 
 def setup(app) -> dict[str, bool]:
