@@ -17,6 +17,8 @@ import lightningcss
 from PIL import Image
 from sphinx.errors import ExtensionError
 
+# Of the scripts in book/_static, those that every page needs; extensions ask for the others.
+EVERYWHERE = {"focus.js", "shell.js"}
 THEME_STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css")
 THEME_SCRIPTS = ("scripts/pydata-sphinx-theme.js",)
 # Scripts of what the book does not use, and of the search page, which asks for them itself.
@@ -126,12 +128,22 @@ def _bundle(app, exception) -> None:
         path.write_text(with_sizes(page, path.parent), encoding="utf-8")
 
 
+def _keep_for_pages_that_ask(app, config) -> None:
+    """Take scripts back from every page, where Jupyter Book puts all it finds."""
+    static = Path(app.srcdir) / "_static"
+    own = {path.relative_to(static).as_posix() for path in static.rglob("*.js")}
+    config.html_js_files = [
+        name for name in config.html_js_files if name in EVERYWHERE or name not in own
+    ]
+
+
 def _start(app) -> None:
     app.env.site_styles, app.env.site_scripts = {}, {}
 
 
 def setup(app) -> dict[str, bool]:
     """Register with Sphinx."""
+    app.connect("config-inited", _keep_for_pages_that_ask)
     app.connect("builder-inited", _start)
     # After every extension has said what it needs, and after the theme has written its files.
     app.connect("html-page-context", _collect, priority=900)

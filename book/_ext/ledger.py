@@ -97,9 +97,8 @@ class Ledger(SphinxDirective):
         return holder.children
 
 
-def _keep_script_for_ledgers(app, config) -> None:
-    """Take the script back from every page, where Jupyter Book puts all it finds."""
-    config.html_js_files = [name for name in config.html_js_files if name != "ledger.js"]
+def _keep_style_for_ledgers(app, config) -> None:
+    """Take the sheet back from every page, where Jupyter Book puts all it finds."""
     config.html_css_files = [name for name in config.html_css_files if name != "ledger.css"]
 
 
@@ -113,6 +112,6 @@ def setup(app) -> dict[str, bool]:
     """Register with Sphinx."""
     app.add_config_value("ledger_repository", "", "env")
     app.add_directive("ledger", Ledger)
-    app.connect("config-inited", _keep_script_for_ledgers)
+    app.connect("config-inited", _keep_style_for_ledgers)
     app.connect("html-page-context", _add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -107,11 +107,8 @@ def _close(self, node: nodes.Element) -> None:
     self.body.append("</div>\n")
 
 
-def _keep_for_live_pages(app, config) -> None:
-    """Take scripts and styles back from every page, where Jupyter Book puts all it finds."""
-    config.html_js_files = [
-        name for name in config.html_js_files if not str(name).startswith("live/")
-    ]
+def _keep_style_for_live_pages(app, config) -> None:
+    """Take the sheet back from every page, where Jupyter Book puts all it finds."""
     config.html_css_files = [name for name in config.html_css_files if name != "live.css"]
 
 
@@ -129,6 +126,6 @@ def setup(app) -> dict[str, bool]:
     app.add_node(Try, html=(_visit_try, _close))
     app.add_directive("live", Live)
     app.connect("doctree-read", _set_stages)
-    app.connect("config-inited", _keep_for_live_pages)
+    app.connect("config-inited", _keep_style_for_live_pages)
     app.connect("html-page-context", _add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

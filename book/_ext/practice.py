@@ -354,9 +354,8 @@ def _visit_code_line(translator, node: code_line) -> None:
     raise nodes.SkipNode
 
 
-def _keep_files_for_practice(app, config) -> None:
-    """Take script and style back from every page, where Jupyter Book puts all it finds."""
-    config.html_js_files = [name for name in config.html_js_files if name != "practice.js"]
+def _keep_style_for_practice(app, config) -> None:
+    """Take the sheet back from every page, where Jupyter Book puts all it finds."""
     config.html_css_files = [name for name in config.html_css_files if name != "practice.css"]
 
 
@@ -374,6 +373,6 @@ def setup(app) -> dict[str, bool]:
     app.add_node(code_line, html=(_visit_code_line, None))
     app.add_directive("quiz", Quiz)
     app.add_directive("parsons", ParsonsItem)
-    app.connect("config-inited", _keep_files_for_practice)
+    app.connect("config-inited", _keep_style_for_practice)
     app.connect("html-page-context", _add_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

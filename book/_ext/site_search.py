@@ -28,8 +28,7 @@ class SearchEnglishAndChinese(SearchEnglish):
 
 def _add_script(app, pagename, templatename, context, doctree) -> None:
     if templatename == "search.html":
-        # In a folder, or else Jupyter Book would add it to every page.
-        app.add_js_file("search/readable.js", type="module")
+        app.add_js_file("search.js", type="module")
 
 
 def setup(app) -> dict[str, bool]:
