@@ -27,15 +27,6 @@ XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
 @pytest.fixture(scope="module")
-def pages(site: Path) -> dict[str, BeautifulSoup]:
-    """Every page of the site by its address below the root."""
-    return {
-        name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser")
-        for name in page_names(site)
-    }
-
-
-@pytest.fixture(scope="module")
 def host(site: Path):
     """The site on a host that compresses, below a folder."""
     with bench_site.served("/some/folder/") as address:
