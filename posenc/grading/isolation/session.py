@@ -309,9 +309,12 @@ class Session:
         except Late:
             self._lose()
             raise CallFault("too slow", f"still running after {seconds:.3g} seconds") from None
-        except Gone:
+        except Gone as gone:
             self._lose()
-            raise CallFault("crash", "it ended the process that its notebook runs in") from None
+            fault = CallFault("crash", "it ended the process that its notebook runs in")
+            # For whoever looks into a fault of ours; the student reads the sentence alone.
+            fault.add_note(str(gone))
+            raise fault from None
         if "died" in reply:
             self._server.close()
             self._server = None
