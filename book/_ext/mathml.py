@@ -7,6 +7,7 @@ from html import unescape
 
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
@@ -26,6 +27,8 @@ _REFUSED = {
     # Chromium sets the bracket too low.
     r"\\[bB]igg?r?\s*(\\[{}|]|[^\s\w\\])\s*[_^]": "has a script: write \\left and \\right",
 }
+# What no line may begin with.
+_CLOSING = re.compile(r"[.,:;?!)\]”’。，、：；？！）」]+")
 
 
 class FormulaError(ValueError):
@@ -56,6 +59,21 @@ def to_mathml(tex: str, *, display: bool) -> str:
     return math.replace("\u0332</mo></munder>", "_</mo></munder>")
 
 
+class KeepPunctuation(SphinxPostTransform):
+    """Move the punctuation after a formula into it: browsers would break the line between them."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **_: object) -> None:
+        """Give each formula its ``closing``."""
+        for formula in self.document.findall(nodes.math):
+            text = formula.next_node(descend=False, siblings=True)
+            if isinstance(text, nodes.Text) and (closing := _CLOSING.match(text)):
+                formula["closing"] = closing[0]
+                text.parent.replace(text, nodes.Text(text[closing.end() :]))
+
+
 def _convert(translator, node: nodes.Element, *, display: bool) -> str:
     tex = node.astext()
     try:
@@ -67,7 +85,8 @@ def _convert(translator, node: nodes.Element, *, display: bool) -> str:
 
 def _visit_inline(translator, node: nodes.math) -> None:
     formula = _convert(translator, node, display=False)
-    translator.body.append(f'<span class="math">{formula}</span>')
+    closing = node.get("closing", "")
+    translator.body.append(f'<span class="math">{formula}{closing}</span>')
     raise nodes.SkipNode
 
 
@@ -85,5 +104,6 @@ def _visit_block(translator, node: nodes.math_block) -> None:
 
 def setup(app) -> dict[str, bool]:
     """Register with Sphinx."""
+    app.add_post_transform(KeepPunctuation)
     app.add_html_math_renderer("mathml", (_visit_inline, None), (_visit_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
