@@ -298,6 +298,27 @@ def test_what_scrolls_is_a_stop_of_the_tab_key(host, browser):
     page.context.close()
 
 
+def test_what_is_folded_away_is_not_laid_out_while_a_page_loads(host, browser):
+    page = browser.new_context(viewport={"width": 375, "height": 700}).new_page()
+    page.add_init_script(
+        """{
+            const {get} = Object.getOwnPropertyDescriptor(Element.prototype, 'scrollWidth');
+            window.asked = [];
+            Object.defineProperty(Element.prototype, 'scrollWidth', {get() {
+                asked.push(this.closest('details:not([open])'));
+                return get.call(this);
+            }});
+        }"""
+    )
+    page.goto(f"{host}05-ledger.html", wait_until="networkidle")
+    assert page.locator("details:not([open]) pre").count()
+    page.wait_for_function(
+        "shown => asked.length >= shown", arg=page.locator("pre:visible").count()
+    )
+    assert page.evaluate("asked.every(folded => !folded)")
+    page.context.close()
+
+
 STYLES = """async () => {
   document.body.getBoundingClientRect();
   await document.fonts.ready;

@@ -2,6 +2,8 @@
 // a long page is laid out again and again while it loads; this asks first, in pauses, a few at a time.
 {
   const scrollers = "pre, .cell_output > .output, .pst-scrollable-table-container";
+  // To ask for the size of what is folded away makes the browser lay it out, for nothing.
+  const laidOut = (element) => !element.closest("details:not([open])");
   const pause = window.requestIdleCallback ?? ((work) => setTimeout(work, 20));
 
   const mark = (elements) => {
@@ -16,7 +18,8 @@
     }
     if (elements.length) pause(() => mark(elements));
   };
-  const update = (root) => pause(() => mark([...root.querySelectorAll(scrollers)]));
+  const update = (root) =>
+    pause(() => mark([...root.querySelectorAll(scrollers)].filter(laidOut)));
 
   let waiting;
   addEventListener("load", () => update(document));
@@ -24,6 +27,6 @@
     clearTimeout(waiting);
     waiting = setTimeout(update, 300, document);
   });
-  // What was folded away had no size.
+  // What was folded away was left out.
   document.addEventListener("toggle", (event) => update(event.target), true);
 }
