@@ -60,7 +60,9 @@ class Ledger(SphinxDirective):
         head = nodes.row("", *(nodes.entry("", nodes.paragraph("", name)) for name in COLUMNS))
         group += nodes.thead("", head)
         group += nodes.tbody("", *map(self.row, rows))
-        return [nodes.table("", group, classes=["ledger"])]
+        # The script puts the search here: a new sibling of the table would restyle every row.
+        place = nodes.container(classes=["ledger-place"])
+        return [place, nodes.table("", group, classes=["ledger"])]
 
     def row(self, row: dict[str, str]) -> nodes.row:
         """Make one row, with its label."""

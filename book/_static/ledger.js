@@ -4,7 +4,7 @@ const body = table.tBodies[0];
 const rows = [...body.rows];
 const collator = new Intl.Collator("en", { numeric: true });
 const plain = (text) => text.normalize("NFKC").toLowerCase();
-const texts = new Map(rows.map((row) => [row, plain(row.textContent)]));
+let texts; // of all rows, from the first search on
 
 const form = document.createElement("form");
 form.className = "ledger-search";
@@ -15,13 +15,14 @@ form.innerHTML =
 const [field, count] = [form.querySelector("input"), form.querySelector("output")];
 
 function search() {
+  texts ??= new Map(rows.map((row) => [row, plain(row.textContent)]));
   const words = plain(field.value).split(/\s+/).filter(Boolean);
-  let shown = 0;
-  for (const row of rows) {
-    row.hidden = !words.every((word) => texts.get(row).includes(word));
-    shown += !row.hidden;
-  }
-  count.textContent = `${shown} of ${rows.length} claims`;
+  for (const row of rows) row.hidden = !words.every((word) => texts.get(row).includes(word));
+  tell();
+}
+
+function tell() {
+  count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} claims`;
 }
 
 function sort(cell) {
@@ -53,8 +54,8 @@ for (const cell of [...table.tHead.rows[0].cells].slice(0, 3)) {
 form.addEventListener("submit", (event) => event.preventDefault());
 field.addEventListener("input", search);
 addEventListener("hashchange", reveal);
-(table.closest(".pst-scrollable-table-container") ?? table).before(form);
-search();
+tell();
+document.querySelector(".ledger-place").append(form);
 
 // The link "dispute this" of a row leads to a section that does not know which row.
 const disputed = document.getElementById(`ledger-${new URLSearchParams(location.search).get("row")}`);
