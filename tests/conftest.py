@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from types import ModuleType
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from sphinx.testing.util import SphinxTestApp
 
 from posenc.grading.isolation.sandbox import can_isolate
 
@@ -95,6 +97,30 @@ def tiny(tmp_path: Path):
             del toc["chapters"]
         (tmp_path / "_toc.yml").write_text(yaml.dump(toc), encoding="utf-8")
         return run_python(tmp_path / "book" / "build.py")
+
+    return build
+
+
+@pytest.fixture
+def build_alone(tmp_path: Path):
+    """Build one page with some extensions of the book; return the page and the warnings."""
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n", encoding="utf-8"
+    )
+
+    def build(text: str, builder: str, **settings: object) -> tuple[str, str]:
+        (tmp_path / "index.md").write_text(text, encoding="utf-8")
+        settings |= {"project": "Alone", "copyright": "2026", "version": "1"}
+        warnings = io.StringIO()
+        app = SphinxTestApp(
+            builder, srcdir=tmp_path, warning=warnings, freshenv=True, confoverrides=settings
+        )
+        try:
+            app.build()
+        finally:
+            app.cleanup()
+        pages = list(app.outdir.glob("**/index.*html"))
+        return pages[0].read_text(encoding="utf-8") if pages else "", warnings.getvalue()
 
     return build
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from conftest import ROOT, page_names
-from sphinx.testing.util import SphinxTestApp
+from conftest import page_names
 
 import posenc
 
@@ -453,27 +451,20 @@ def test_the_kernel_is_read_by_slider_and_pointer(opened):
 
 
 @pytest.fixture
-def build(tmp_path):
-    """Build one page with the directive alone, by any builder; return it and the warnings."""
+def build(build_alone, tmp_path):
+    """Build one page with the directive, by any builder; return it and the warnings."""
+    (tmp_path / "clock.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
 
     def build(text: str, builder: str = "html") -> tuple[BeautifulSoup, str]:
-        (tmp_path / "index.md").write_text(f"# Page\n\n{text}\n\n{PICTURE}", encoding="utf-8")
-        (tmp_path / "clock.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-        (tmp_path / "conf.py").write_text(
-            f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n"
-            "extensions = ['myst_nb', 'live']\nnb_execution_mode = 'off'\n"
+        page, warnings = build_alone(
+            f"# Page\n\n{text}\n\n{PICTURE}",
+            builder,
+            extensions=["myst_nb", "live"],
+            nb_execution_mode="off",
             # Sphinx would add to its own default, which outlives this build.
-            "source_suffix = {'.md': 'myst-nb'}\n"
-            "project, copyright, version = 'Live', '2026', '1'\n"
+            source_suffix={".md": "myst-nb"},
         )
-        warnings = io.StringIO()
-        app = SphinxTestApp(builder, srcdir=tmp_path, warning=warnings, freshenv=True)
-        try:
-            app.build()
-        finally:
-            app.cleanup()
-        (page,) = app.outdir.glob("index.*html")
-        return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser"), warnings.getvalue()
+        return BeautifulSoup(page, "html.parser"), warnings
 
     return build
 

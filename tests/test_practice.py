@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections import Counter
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from conftest import ROOT, load
-from sphinx.testing.util import SphinxTestApp
 
 import posenc
 from posenc.exercises import ASSIGNMENTS
@@ -208,25 +206,17 @@ def test_a_title_that_leaves_the_lines_in_order_is_refused():
 
 
 @pytest.fixture
-def build(tmp_path):
-    """Build one page with the directives alone, by any builder."""
+def build(build_alone):
+    """Build one page with the directives, by any builder."""
 
     def build(text: str, builder: str = "html") -> tuple[str, str]:
-        (tmp_path / "index.md").write_text(text, encoding="utf-8")
-        (tmp_path / "conf.py").write_text(
-            f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n"
-            "extensions = ['myst_parser', 'sphinx_design', 'mathml', 'practice']\n"
-            "myst_enable_extensions = ['dollarmath']\nhtml_math_renderer = 'mathml'\n"
-            "project, copyright, version = 'Practice', '2026', '1'\n"
+        return build_alone(
+            text,
+            builder,
+            extensions=["myst_parser", "sphinx_design", "mathml", "practice"],
+            myst_enable_extensions=["dollarmath"],
+            html_math_renderer="mathml",
         )
-        warnings = io.StringIO()
-        app = SphinxTestApp(builder, srcdir=tmp_path, warning=warnings, freshenv=True)
-        try:
-            app.build()
-        finally:
-            app.cleanup()
-        pages = list(app.outdir.glob("**/index.*html"))
-        return pages[0].read_text(encoding="utf-8") if pages else "", warnings.getvalue()
 
     return build
 
