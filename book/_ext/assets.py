@@ -17,8 +17,8 @@ import lightningcss
 from PIL import Image
 from sphinx.errors import ExtensionError
 
-# Of the scripts in book/_static, those that every page needs; extensions ask for the others.
-EVERYWHERE = {"focus.js", "shell.js"}
+# Of the files in book/_static, those that every page needs; extensions ask for the others.
+EVERYWHERE = {"course.css", "focus.js", "print.css", "shell.css", "shell.js"}
 THEME_STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css")
 THEME_SCRIPTS = ("scripts/pydata-sphinx-theme.js",)
 # Scripts of what the book does not use, and of the search page, which asks for them itself.
@@ -129,12 +129,11 @@ def _bundle(app, exception) -> None:
 
 
 def _keep_for_pages_that_ask(app, config) -> None:
-    """Take scripts back from every page, where Jupyter Book puts all it finds."""
+    """Take sheets and scripts back from every page, where Jupyter Book puts all it finds."""
     static = Path(app.srcdir) / "_static"
-    own = {path.relative_to(static).as_posix() for path in static.rglob("*.js")}
-    config.html_js_files = [
-        name for name in config.html_js_files if name in EVERYWHERE or name not in own
-    ]
+    own = {path.relative_to(static).as_posix() for path in static.rglob("*")}
+    for files in (config.html_css_files, config.html_js_files):
+        files[:] = [name for name in files if name in EVERYWHERE or name not in own]
 
 
 def _start(app) -> None:

@@ -99,11 +99,6 @@ class Ledger(SphinxDirective):
         return holder.children
 
 
-def _keep_style_for_ledgers(app, config) -> None:
-    """Take the sheet back from every page, where Jupyter Book puts all it finds."""
-    config.html_css_files = [name for name in config.html_css_files if name != "ledger.css"]
-
-
 def _add_script(app, pagename, templatename, context, doctree) -> None:
     if doctree is not None and any("ledger" in t["classes"] for t in doctree.findall(nodes.table)):
         app.add_js_file("ledger.js", type="module")
@@ -114,6 +109,5 @@ def setup(app) -> dict[str, bool]:
     """Register with Sphinx."""
     app.add_config_value("ledger_repository", "", "env")
     app.add_directive("ledger", Ledger)
-    app.connect("config-inited", _keep_style_for_ledgers)
     app.connect("html-page-context", _add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -107,11 +107,6 @@ def _close(self, node: nodes.Element) -> None:
     self.body.append("</div>\n")
 
 
-def _keep_style_for_live_pages(app, config) -> None:
-    """Take the sheet back from every page, where Jupyter Book puts all it finds."""
-    config.html_css_files = [name for name in config.html_css_files if name != "live.css"]
-
-
 def _add_script(app, pagename, templatename, context, doctree) -> None:
     if app.builder.name.startswith("epub") or doctree is None:
         return
@@ -126,6 +121,5 @@ def setup(app) -> dict[str, bool]:
     app.add_node(Try, html=(_visit_try, _close))
     app.add_directive("live", Live)
     app.connect("doctree-read", _set_stages)
-    app.connect("config-inited", _keep_style_for_live_pages)
     app.connect("html-page-context", _add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -354,11 +354,6 @@ def _visit_code_line(translator, node: code_line) -> None:
     raise nodes.SkipNode
 
 
-def _keep_style_for_practice(app, config) -> None:
-    """Take the sheet back from every page, where Jupyter Book puts all it finds."""
-    config.html_css_files = [name for name in config.html_css_files if name != "practice.css"]
-
-
 def _add_files(app, pagename, templatename, context, doctree) -> None:
     if doctree is not None and any(doctree.findall(lettered_list)):
         app.add_css_file("practice.css")
@@ -373,6 +368,5 @@ def setup(app) -> dict[str, bool]:
     app.add_node(code_line, html=(_visit_code_line, None))
     app.add_directive("quiz", Quiz)
     app.add_directive("parsons", ParsonsItem)
-    app.connect("config-inited", _keep_style_for_practice)
     app.connect("html-page-context", _add_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
