@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import gc
 import inspect
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -369,6 +371,9 @@ def test_a_fork_bomb_ends_in_time(sandbox, bomb):
 
 HOGS = {
     "memory": "data = []\nwhile True:\n    data.append(bytearray(1 << 26))",
+    "memory by and by": "data = []\nwhile True:\n    data.append(bytearray(1 << 18))",
+    "memory in silence": "data = []\ntry:\n    while True:\n"
+    "        data.append(bytearray(1 << 18))\nexcept MemoryError:\n    pass",
     "disk": "for n in range(10_000):\n    open(f'f{n}', 'wb').write(bytes(1 << 24))",
     "one file": "f = open('f', 'wb')\nwhile True:\n    f.write(bytes(1 << 20))",
     "file names": "for n in range(1_000_000):\n    open(f'f{n}', 'wb').close()",
@@ -385,7 +390,7 @@ HOGS = {
 }
 
 
-@pytest.mark.parametrize("hog", some(HOGS, "memory", "disk", "threads", "output"))
+@pytest.mark.parametrize("hog", some(HOGS, "memory by and by", "disk", "threads", "output"))
 def test_what_a_cell_takes_is_bounded(sandbox, hog):
     with Session(sandbox) as session:
         started = time.monotonic()
@@ -541,16 +546,110 @@ def test_ipython_is_there_where_a_cell_needs_it(either, rich):
     [
         ("import numpy as np\n\ndef f(x, *, base=2.0):\n    return np.sin(x) * base", False),
         ("g = f\ntext = 'words'", False),
-        ("print(1)", True),
+        ("print(1)", False),
+        ("for _ in range(3):\n    print(1)  # one; two\n1 / 0", False),
+        ("@cache\ndef f(x=list()):\n    pass", False),
         ("%matplotlib inline", True),
         ("def f():\n    import matplotlib.pyplot as plt\n    plt.plot([1])", True),
         ("def f(x):\n    display(x)", True),
-        ("def f(x=list()):\n    pass", True),
-        ("@cache\ndef f(x):\n    pass", True),
+        ("f(1);", True),
+        ("f(1);  # said", True),
+        ("f(1)\n# nothing; really", True),
+        ("print(_)", True),
+        ("_12 + 1", True),
+        ("await f()", True),
+        ("[x async for x in y]", True),
+        ("  indented = 1", True),
+        ("!ls", True),
+        ("f?", True),
+        ("is no Python", True),
     ],
 )
-def test_a_notebook_that_only_defines_functions_needs_no_ipython(source, rich):
+def test_a_notebook_that_is_only_python_needs_no_ipython(source, rich):
     assert run._is_rich([new_code_cell(source)]) is rich
+
+
+AS_IPYTHON = (
+    "1 + 1",
+    "'a text\\n' * 2",
+    "None",
+    "x = 3",
+    "x = 3\nx",
+    "1.5, 2, 'three', None",
+    "[0.1] * 3",
+    "list(range(200))",
+    "{'b': 1, 'a': [1, 2]}",
+    "{3, 1, 2}",
+    "set()",
+    "2 ** 100, True, 1j",
+    "np.arange(3)",
+    "np.arange(30.0).reshape(5, 6)",
+    "np.zeros((200, 200))",
+    "np.float64(0.1)",
+    "np.float32(0.1)",
+    "np.arange(3)[0]",
+    "[np.arange(3), np.eye(2)]",
+    "np.array(['a', 'b'])",
+    "np.array([{}, 1], dtype=object)",
+    "range(3)",
+    "len",
+    "type(1)",
+    "object",
+    "ValueError('why')",
+    "(lambda: 0).__name__",
+    "print(1)",
+    "print(1)\nprint(2, end='')\n3",
+    "import sys\nprint('out'); print('err', file=sys.stderr)\nx = 0",
+    "1 / 0",
+    "\n\nif True:\n    raise ValueError('why\\nand where')",
+    "def f():\n    return g()\ndef g():\n    return [][1]\n\nf()",
+    "raise SystemExit(3)",
+    "raise KeyboardInterrupt",
+    "return 1",
+    "yield",
+    "x: no_such_name = 1",
+    "def f(a: no_such_name):\n    return a",
+    "def f():\n    def g(a: no_such_name):\n        return a\nf()",
+    "import warnings\nwarnings.warn('careful')\nx = 1",
+    "class A:\n    def __repr__(self):\n        return 'shown'\n\nA()",
+    "class B:\n    def __repr__(self):\n        raise ValueError('no')\n\nB()",
+    "class C(int):\n    def __repr__(self):\n        return 'an int'\n\nC(3)",
+    "class D(np.ndarray):\n    def __repr__(self):\n        return 'mine'\n\nnp.zeros(2).view(D)",
+    "__name__",
+    "globals()['x'] = 5",
+    "'a docstring'",
+    "import no_such_module",
+    "from math import pi\nround(pi, 3)",
+    "i = [n for n in range(3)]\ni",
+    "assert x == 4, 'x is not 4'",
+    "",
+    "# only a remark",
+    "input('how?')",
+)
+
+
+def test_cells_that_are_only_python_show_what_ipython_shows(sandbox):
+    assert not run._is_rich(list(map(new_code_cell, AS_IPYTHON)))
+    setup = "import numpy as np\nx = 1"
+    with Session(sandbox, rich=True) as full, Session(sandbox, rich=False) as light:
+        for source in (setup, *AS_IPYTHON):
+            shown = [dataclasses.replace(s.cell(source, 20.0), seconds=0) for s in (full, light)]
+            said = [re.sub(r"\S+:\d+: UserWarning", "UserWarning", ran.printed) for ran in shown]
+            shown = [
+                dataclasses.replace(ran, printed=text.partition("\n  warnings.warn")[0].strip())
+                for ran, text in zip(shown, said, strict=True)
+            ]
+            assert shown[0] == shown[1], source
+        assert passes(full)
+        assert passes(light)
+
+
+def test_what_is_printed_takes_no_memory(sandbox):
+    with Session(sandbox) as session:
+        ran = session.cell("for _ in range(30_000):\n    print('x' * 100_000)", 30.0)
+        assert ran.error is None
+        memory = "print(open('/proc/self/statm').read().split()[1])"
+        assert int(session.cell(memory, 20.0).printed) * 4096 < 300 << 20
 
 
 ATTACKS = {

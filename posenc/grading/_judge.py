@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
@@ -138,16 +138,17 @@ def recognise(
     failing = {index for index, result in enumerate(results) if not result.passed}
     explained: dict[str, frozenset[int]] = {}
     for name, wrong in _wrong_results(exercise.name, seed).items():
-        wrong_at = set()
-        # What fails tells two apart soonest.
-        for at in sorted(range(len(results)), key=lambda at: at not in failing):
-            if wrong[at].passed:
-                continue
-            if at not in failing or not _same_observations(exercise, results[at], wrong[at]):
+        alike = set()
+        for at in sorted(failing):
+            if wrong.does(results[at], at):
+                alike.add(at)
+            elif wrong.fails(at, so_far=True):
+                # It fails here by something else; the rest need not be asked for.
                 break
-            wrong_at.add(at)
         else:
-            if wrong_at:
+            wrong_at = {at for at in alike if wrong.fails(at)}
+            others = (at for at in range(len(results)) if at not in alike)
+            if wrong_at and not any(map(wrong.fails, others)):
                 explained[name] = frozenset(wrong_at)
     refusals = {index for index in failing if results[index].criterion.kind == "refusal"}
     if not earned(results) and all(indices <= refusals for indices in explained.values()):
@@ -175,32 +176,44 @@ def resembles(
     return [
         name
         for name, wrong in _wrong_results(exercise.name, seed).items()
-        if not wrong[at].passed and _same_observations(exercise, results[at], wrong[at])
+        if wrong.does(results[at], at) and wrong.fails(at)
     ]
 
 
 class _WrongResults:
-    """How a misconception does on each criterion, found when it is asked for."""
+    """How a misconception does on each criterion, found case by case as far as it is asked for."""
 
     def __init__(self, exercise: Exercise, function: Callable, seed: str | int | None) -> None:
         self._exercise, self._function, self._seed = exercise, function, seed
-        self._found: dict[int, Result] = {}
+        self._runs: dict[tuple[int, int], _Run] = {}
 
     def __len__(self) -> int:
         return len(self._exercise.criteria)
 
     def __getitem__(self, at: int) -> Result:
-        if at not in self._found:
-            known = _known(self._exercise, self._seed)
-            criterion, cases = self._exercise.criteria[at], known.drawn[at]
-            guard = Guard(None)
-            with random_state_kept():
-                runs = [
-                    _run_case(self._exercise, criterion, self._function, case, guard, known)
-                    for case in cases
-                ]
-            self._found[at] = _result(criterion, cases, runs)
-        return self._found[at]
+        cases = _known(self._exercise, self._seed).drawn[at]
+        return _result(self._exercise.criteria[at], cases, list(self._cases(at)))
+
+    def fails(self, at: int, *, so_far: bool = False) -> bool:
+        """Return whether it fails a criterion, or is known to by what was found so far."""
+        if so_far:
+            return any(run.failure for (where, _), run in self._runs.items() if where == at)
+        return any(run.failure for run in self._cases(at))
+
+    def does(self, result: Result, at: int) -> bool:
+        """Return whether it does the same as a candidate on a criterion."""
+        mine = (observation for run in self._cases(at) for observation in run.observations)
+        return _same(self._exercise, result.criterion, result.observations, mine)
+
+    def _cases(self, at: int) -> Iterator[_Run]:
+        known, criterion = _known(self._exercise, self._seed), self._exercise.criteria[at]
+        for number, case in enumerate(known.drawn[at]):
+            if (at, number) not in self._runs:
+                with random_state_kept():
+                    self._runs[at, number] = _run_case(
+                        self._exercise, criterion, self._function, case, Guard(None), known
+                    )
+            yield self._runs[at, number]
 
 
 @lru_cache(maxsize=64)
@@ -468,21 +481,30 @@ def _identical(first: Any, second: Any) -> bool:
     return callable(first) or bool(first == second)
 
 
-def _same_observations(exercise: Exercise, candidate: Result, wrong: Result) -> bool:
-    if len(candidate.observations) != len(wrong.observations):
-        return False
-    pairs = zip(candidate.observations, wrong.observations, strict=True)
-    if candidate.criterion.kind == "refusal":
-        return all((one.fault is None) == (two.fault is None) for one, two in pairs)
-    if candidate.criterion.kind == "unchanged":
-        return all(one.changed == two.changed for one, two in pairs)
-    return all(_same(exercise, one, two) for one, two in pairs)
+def same_observations(exercise: Exercise, first: Result, second: Result) -> bool:
+    return _same(exercise, first.criterion, first.observations, second.observations)
 
 
-def _same(exercise: Exercise, one: Observation, two: Observation) -> bool:
-    if one.fault or two.fault:
-        return one.fault == two.fault
-    return _equal_values(exercise, one.value, two.value)
+def _same(
+    exercise: Exercise,
+    criterion: Criterion,
+    first: Iterable[Observation],
+    second: Iterable[Observation],
+) -> bool:
+    """Return whether calls did the same, as far as a criterion looks."""
+
+    def alike(one: Observation | None, two: Observation | None) -> bool:
+        if one is None or two is None:
+            return False
+        if criterion.kind == "refusal":
+            return (one.fault is None) == (two.fault is None)
+        if criterion.kind == "unchanged":
+            return one.changed == two.changed
+        if one.fault or two.fault:
+            return one.fault == two.fault
+        return _equal_values(exercise, one.value, two.value)
+
+    return all(alike(one, two) for one, two in zip_longest(first, second))
 
 
 def _equal_values(exercise: Exercise, one: Any, two: Any) -> bool:

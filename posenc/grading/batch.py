@@ -18,6 +18,7 @@ from nbgrader.utils import find_all_files
 
 from posenc.grading._check import SEED_VARIABLE
 from posenc.grading.assignments import CELL_SECONDS, CourseError, write_whole
+from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.record import Recorder
 from posenc.grading.results import FAULT, MISSING, Result
 from posenc.grading.workers import Assigned, Job, Judged, judge_all
@@ -139,6 +140,7 @@ def grade(
     *,
     jobs: int = 1,
     create_students: bool = True,
+    sandbox: Sandbox | None = None,
 ) -> Iterator[Judged]:
     """Judge submissions side by side, and write each down as soon as those before it are.
 
@@ -154,6 +156,8 @@ def grade(
         How many at a time.
     create_students : bool
         Whether students that the gradebook does not know are added to it.
+    sandbox : Sandbox, optional
+        One for this assignment that gets ready already.
 
     Yields
     ------
@@ -161,7 +165,7 @@ def grade(
         Each submission, once it is written down.
     """
     with Recorder(course, given, create_students=create_students) as recorder:
-        results = judge_all(work.jobs, given, jobs)
+        results = judge_all(work.jobs, given, jobs, sandbox)
         try:
             for judged in results:
                 if judged.result.state == MISSING:

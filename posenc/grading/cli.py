@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -243,24 +244,33 @@ def _grade(options: argparse.Namespace) -> int:
     root = assignments.find_root()
     # For a format that no notebook has, jsonschema would build a grammar: half of the start.
     sys.modules.setdefault("rfc3987_syntax", None)
-    from posenc.grading import grade_command
+    from posenc.grading.isolation.sandbox import Sandbox
 
     try:
-        done = grade_command.grade(
-            root,
-            options.assignment,
-            student=options.student,
-            jobs=options.jobs,
-            force=options.force,
-            practice=options.demo_seed,
-            verbose=options.verbose,
-            say=_say,
-            warn=_warn,
-        )
-    except grade_command.Unknown as error:
-        return _fail(str(error), status=2)
-    except grade_command.Stopped as error:
-        return _fail(str(error), status=130)
+        sandbox = Sandbox(options.assignment)
+    except RuntimeError as error:
+        return _fail(str(error))
+    with contextlib.closing(sandbox):
+        # Meanwhile the sandbox gets ready.
+        from posenc.grading import grade_command
+
+        try:
+            done = grade_command.grade(
+                root,
+                options.assignment,
+                student=options.student,
+                jobs=options.jobs,
+                force=options.force,
+                practice=options.demo_seed,
+                verbose=options.verbose,
+                sandbox=sandbox,
+                say=_say,
+                warn=_warn,
+            )
+        except grade_command.Unknown as error:
+            return _fail(str(error), status=2)
+        except grade_command.Stopped as error:
+            return _fail(str(error), status=130)
     return 0 if done else 1
 
 

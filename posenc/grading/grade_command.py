@@ -71,6 +71,7 @@ def grade(
     force: bool = False,
     practice: bool = False,
     verbose: bool = False,
+    sandbox: sandboxes.Sandbox | None = None,
     say: Say,
     warn: Say,
 ) -> bool:
@@ -92,6 +93,8 @@ def grade(
         Whether the practice cases will do.
     verbose : bool
         Whether each repair is told.
+    sandbox : Sandbox, optional
+        One for this assignment that gets ready already.
     say, warn : callable
         Called with each line of the result, and with each line of progress or warning.
 
@@ -117,7 +120,7 @@ def grade(
         if work.jobs:
             if not sandboxes.can_isolate():
                 warn(f"WARNING: {sandboxes.WEAKER}")
-            _run(course, work, given, jobs or processors(), ended, warn)
+            _run(course, work, given, jobs or processors(), ended, sandbox, warn)
     for line in _closing(course, name, ended, verbose=verbose):
         say(line)
     return not ended.failed
@@ -208,6 +211,7 @@ def _run(
     given: Assigned,
     jobs: int,
     ended: _Ended,
+    sandbox: sandboxes.Sandbox | None,
     warn: Say,
 ) -> None:
     """Grade, tell how far it is, and end in one sentence whatever stops it."""
@@ -216,7 +220,9 @@ def _run(
     try:
         with (
             _progress(count, warn) as step,
-            contextlib.closing(batch.grade(course, work, given, jobs=jobs)) as results,
+            contextlib.closing(
+                batch.grade(course, work, given, jobs=jobs, sandbox=sandbox)
+            ) as results,
         ):
             for judged in results:
                 ended.results[judged.job] = judged.result

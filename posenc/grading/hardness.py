@@ -230,7 +230,7 @@ def _never_apart(
     exercise: Exercise, wrong: dict[Seed, dict[str, Results]], one: str, two: str
 ) -> bool:
     return one == two or all(
-        _judge._same_observations(exercise, first, second)
+        _judge.same_observations(exercise, first, second)
         for by_name in wrong.values()
         for first, second in zip(by_name[one], by_name[two], strict=True)
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -47,6 +49,8 @@ class Recorder:
 
     def _check(self, assigned: Assigned) -> None:
         again = f"run: nbgrader generate_assignment {self._name}"
+        # Names of cells by what grades and comments refer to; to ask each of them takes a query.
+        self._cells: dict[str, str] = {}
         for name, text in assigned.sources.items():
             try:
                 notebook = self._gradebook.find_notebook(name, self._name)
@@ -55,6 +59,8 @@ class Recorder:
                     f"the gradebook does not know {self._name} yet; {again}"
                 ) from None
             known = {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+            for cells in (notebook.grade_cells, notebook.solution_cells, notebook.task_cells):
+                self._cells.update({cell.id: cell.name for cell in cells})
             cells = nbformat.reads(text, as_version=4).cells
             now = {
                 cell.metadata.nbgrader.grade_id: float(cell.metadata.nbgrader.points)
@@ -71,10 +77,11 @@ class Recorder:
         """Write down one submission, whole or not at all."""
         database = self._gradebook.db
         try:
-            submission = self._submission(judged.job.student, timestamp)
-            found = next(nb for nb in submission.notebooks if nb.name == judged.job.name)
-            self._grade(found, judged)
-            self._penalise(submission, found)
+            with self._together():
+                submission = self._submission(judged.job.student, timestamp)
+                found = next(nb for nb in submission.notebooks if nb.name == judged.job.name)
+                self._grade(found, judged)
+                self._penalise(submission, found)
             database.commit()
         except BaseException:
             database.rollback()
@@ -82,6 +89,16 @@ class Recorder:
         finally:
             # What is written down is not needed any more.
             database.expire_all()
+
+    @contextlib.contextmanager
+    def _together(self) -> Iterator[None]:
+        """Keep nbgrader, which commits after each step, from committing a part."""
+        database = self._gradebook.db
+        database.commit = database.flush
+        try:
+            yield
+        finally:
+            del database.commit
 
     def know(self, student: str) -> None:
         """See to it that the gradebook knows a student."""
@@ -105,8 +122,9 @@ class Recorder:
         whole = judged.result.state in (GRADED, BLANK)
         partly = judged.result.state == FAULT and bool(judged.result.tasks)
         for grade in found.grades:
-            if (whole or partly) and grade.name in judged.scores:
-                grade.auto_score = judged.scores[grade.name]
+            name = self._cells.get(grade.cell_id)
+            if (whole or partly) and name in judged.scores:
+                grade.auto_score = judged.scores[name]
                 grade.needs_manual_grade = (
                     grade.manual_score is not None or grade.auto_score is None
                 )
@@ -114,7 +132,7 @@ class Recorder:
                 # An earlier grade stays, and a person has to look.
                 grade.needs_manual_grade = True
         for comment in found.comments:
-            untouched = whole and comment.name in judged.untouched
+            untouched = whole and self._cells.get(comment.cell_id) in judged.untouched
             comment.auto_comment = "No response." if untouched else None
 
     def _penalise(self, submission: Any, found: Any) -> None:
@@ -125,6 +143,8 @@ class Recorder:
             assign = AssignLatePenalties(parent=self._course)
             assign.init_plugin()
             self._gradebook.db.flush()
+            # Its score is that of the grades as they were.
+            self._gradebook.db.refresh(found)
             student = submission.student.id
             penalty = assign.plugin_inst.late_submission_penalty(student, found.score, late)
             if penalty is not None:

@@ -23,15 +23,13 @@ from posenc.grading._reading import defined
 from posenc.grading._report import Report
 from posenc.grading.assignments import CELL_SECONDS, SETUP
 from posenc.grading.isolation import plain
-from posenc.grading.isolation.sandbox import LIBRARIES, Sandbox
-from posenc.grading.isolation.session import Names, Ran, Session
+from posenc.grading.isolation.sandbox import Sandbox
+from posenc.grading.isolation.session import Ran, Session
 from posenc.grading.results import FAULT, GRADED, Result, Task
 
 # For all cells of the student's together; what is left of them is not run, and is said.
 NOTEBOOK_SECONDS = 300.0
 PRINTED = 10_000
-# What IPython gives a notebook, or takes long to import.
-RICH = re.compile(r"\b(matplotlib|pyplot|plotting|IPython|get_ipython|display|In|Out|exit|quit)\b")
 CHECK = re.compile(r"\s*check\(.\w+.\)\s*")
 
 
@@ -117,10 +115,9 @@ def _show_again(session: Session, later: dict[int, Any]) -> None:
 
 
 def _is_rich(cells: list[Any]) -> bool:
-    """Return whether a notebook does more than define functions, or draws in one."""
+    """Return whether the student's cells need IPython."""
     theirs = [cell.source for cell in cells if not cell.metadata.get("nbgrader", {}).get("locked")]
-    plain_ones = all(plain.bound(source, LIBRARIES) is not None for source in theirs)
-    return not plain_ones or any(map(RICH.search, theirs))
+    return any(map(plain.needs_ipython, theirs))
 
 
 def _is_judged(cell: Any) -> bool:
@@ -210,7 +207,7 @@ class _Judge:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             try:
-                value = _value(cell.source, self._names)
+                value = plain.evaluate(cell.source, self._names, "<graded cell>")
             except Exception as raised:
                 error = raised
         if printed.getvalue():
@@ -255,16 +252,6 @@ class _Judge:
         return Task(part["grade_id"], points, most, "wrong", (sentence,))
 
 
-def _value(source: str, names: Names) -> Any:
-    """Run a cell, and return the value of its last line if that is an expression."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "<graded cell>", "exec"), names)
-    if last is None:
-        return None
-    return eval(compile(ast.Expression(last.value), "<graded cell>", "eval"), names)
-
-
 def _definitions(source: str) -> dict[str, Any]:
     """Return the functions, classes and plain values that a cell of the instructor's defines."""
     found: dict[str, Any] = {}
@@ -277,7 +264,7 @@ def _definitions(source: str) -> dict[str, Any]:
             if isinstance(node, kinds) or (isinstance(node, ast.Assign) and _is_plain(node.value))
         ]
         with contextlib.suppress(Exception):
-            exec(compile(tree, "<definitions>", "exec"), found)
+            exec(compile(tree, "<definitions>", "exec", dont_inherit=True), found)
     found.pop("__builtins__", None)
     return found
 

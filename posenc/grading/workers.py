@@ -198,7 +198,9 @@ def _result(state: str, notes: tuple[str, ...]) -> Result:
     return Result(state, notes, version=posenc.__version__)
 
 
-def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[Judged]:
+def judge_all(
+    jobs: Sequence[Job], assigned: Assigned, count: int, sandbox: Sandbox | None = None
+) -> Iterator[Judged]:
     """Judge submissions in so many processes; the order of the results is that of the jobs.
 
     Parameters
@@ -209,6 +211,8 @@ def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[J
         What they are judged by.
     count : int
         How many at a time.
+    sandbox : Sandbox, optional
+        One for this assignment that gets ready already.
 
     Yields
     ------
@@ -223,7 +227,7 @@ def judge_all(jobs: Sequence[Job], assigned: Assigned, count: int) -> Iterator[J
     if not jobs:
         return
     try:
-        sandbox = Sandbox(assigned.name)
+        sandbox = sandbox or Sandbox(assigned.name)
         sandbox.wait()
     except RuntimeError as error:
         raise CourseError(str(error)) from None

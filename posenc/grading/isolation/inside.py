@@ -62,6 +62,13 @@ KEYCTL = 219 if os.uname().machine == "aarch64" else 250
 # Of all that a cell displays.
 DISPLAYS = 100
 DISPLAY_BYTES = 4 << 20
+# What the text of a cell is called where something points into it.
+CELL = "<cell>"
+# What is shown alike by IPython and by Python itself, up to this length.
+PLAIN = (bool, int, float, complex, str)
+PLAIN_TEXT = 60
+# A cell has to leave so much memory to those after it.
+ROOM = 256 << 20
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -90,6 +97,26 @@ class _Notebook:
         self.names = module.__dict__
         self._shell: Any = None
 
+    def run(self, source: str, shown: list[dict[str, Any]]) -> BaseException | None:
+        """Run a cell, collect what it shows, and return the error that ended it."""
+        value = None
+        if self._shell is None and not plain.needs_ipython(source):
+            try:
+                value = plain.evaluate(source, self.names, CELL)
+            except BaseException as error:
+                return error
+            if value is None:
+                return None
+            if _is_plain(value):
+                shown.append({"text/plain": repr(value)})
+                return None
+        with _displays(self.shell, shown):
+            if value is not None:
+                self.shell.displayhook(value)
+                return None
+            result = self.shell.run_cell(source, store_history=False)
+            return result.error_before_exec or result.error_in_exec
+
     @property
     def shell(self) -> Any:
         """Import what runs cells and draws, which takes most of the time and of the memory."""
@@ -108,11 +135,19 @@ class _Notebook:
             config.HistoryManager.enabled = False
             config.InteractiveShell.colors = "NoColor"
             shell = InteractiveShell.instance(config=config, user_ns=self.names)
+            shell.history_manager.outputs = _Forgetful()
             # Figures are collected after each cell, whatever draws them.
             shell.register_magic_function(lambda line: None, magic_name="matplotlib")
             shell.run_cell("None")
             self._shell = shell
         return self._shell
+
+
+class _Forgetful(dict):
+    """Where IPython would keep all that is printed."""
+
+    def __missing__(self, key: object) -> list[Any]:
+        return []
 
 
 def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Notebook) -> None:
@@ -365,6 +400,8 @@ class _Alarm:
 
 def _session(talk: Channel, notebook: _Notebook, *, sweep: bool) -> None:
     """Do what the judge asks for, each time in a fork, which goes on from there after a cell."""
+    # At once, for later a student's values may leave no memory.
+    alarm = _Alarm()
     while True:
         request, arrays, files = talk.receive(files=1)
         if request["do"] == "answer":
@@ -376,7 +413,7 @@ def _session(talk: Channel, notebook: _Notebook, *, sweep: bool) -> None:
             before.receive()
             before.close()
             continue
-        alarm = _Alarm()
+        alarm.at = math.inf
         # Ends when this process does, so that the fork goes on only after the sweep.
         swept, sweeping = os.pipe()
         child = _forked()
@@ -393,6 +430,9 @@ def _session(talk: Channel, notebook: _Notebook, *, sweep: bool) -> None:
             process = os.getpid()
             reply, data = _run_cell(request, arrays, notebook)
             _must_be(process)
+            if _is_full():
+                # Nothing could be graded after it.
+                os.kill(process, signal.SIGKILL)
             alarm.at = math.inf
             talk.send(reply, data)
             os.read(swept, 1)
@@ -421,12 +461,22 @@ def _defined(request: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     error = None
     before = {name: id(names.get(name)) for name in request["known"]}
     try:
-        exec(compile(request["cell"], "<cell>", "exec"), names)
+        plain.evaluate(request["cell"], names, CELL)
     except Exception as raised:
         error = raised
     bound = [name for name, value in before.items() if id(names.get(name)) != value]
     error = _error(error, request["seconds"])
     return {"printed": "", "shown": [], "bound": bound, "error": error, "figures": 0}
+
+
+def _is_full() -> bool:
+    """Return whether this process has hardly any memory left to ask for."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (OSError, MemoryError):
+        return sys.platform == "linux"
+    return most != resource.RLIM_INFINITY and pages * resource.getpagesize() > most - ROOM
 
 
 def _must_be(process: int) -> None:
@@ -530,18 +580,12 @@ def _run_cell(
             path.write_bytes(data)
     if request.get("given"):
         notebook.names.update(decode(request["given"], arrays, imported))
-    printed, shown, shell = _Text(), [], notebook.shell
+    printed, shown, error = _Text(), [], None
     before = {name: id(value) for name, value in notebook.names.items()}
-    error = None
-    with (
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(printed),
-        _displays(shell, shown),
-    ):
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         try:
             with _limits.alarm(request["seconds"]):
-                result = shell.run_cell(request["cell"], store_history=False)
-                error = result.error_before_exec or result.error_in_exec
+                error = notebook.run(request["cell"], shown)
                 figures = _figures()
         except _limits.TooSlow as late:
             error, figures = late, []
@@ -554,6 +598,17 @@ def _run_cell(
         "figures": len(figures),
     }
     return reply, figures
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether IPython shows a value as Python does."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray | np.generic):
+        return type(value) in (np.ndarray, np.float64) and value.dtype.kind in "biufc"
+    if type(value) in (list, tuple):
+        return all(type(item) in PLAIN for item in value) and len(repr(value)) <= PLAIN_TEXT
+    return type(value) in PLAIN
 
 
 def _no_input(*_: object) -> str:

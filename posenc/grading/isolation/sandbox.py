@@ -61,6 +61,7 @@ class Sandbox:
             raise RuntimeError("grading needs Linux or macOS; on Windows, run it in WSL")
         self.isolated = can_isolate() if isolated is None else isolated
         self._library = masked.package(assignment)
+        self._is_shared, self._next = False, None
         self._start()
 
     def _start(self) -> None:
@@ -147,6 +148,7 @@ class Sandbox:
         other = copy.copy(self)
         # Only whoever started a process can ask how it is.
         other._process, other._control = None, Channel(ours, patience=PATIENCE)
+        other._is_shared = True
         return other
 
     def copy(self, *, rich: bool = True) -> tuple[Channel, socket.socket]:
@@ -158,7 +160,11 @@ class Sandbox:
             self.wait()
             if self._process and self._process.poll() is not None:
                 raise Gone("it ended")
-            return self._copied(rich)
+            if rich or not self._is_shared:
+                return self._copied(rich)
+            # The next one is made meanwhile, for the system takes its time over it.
+            ready, self._next = self._next or self._copied(rich), self._copied(rich)
+            return ready
         except Gone:
             # Something ended it, such as the system where memory was short.
             self.close()
@@ -183,6 +189,9 @@ class Sandbox:
     def close(self) -> str:
         """End it, with all copies, and return what it said."""
         self._control.close()
+        for each in self._next or ():
+            each.close()
+        self._next = None
         if self._process is None:
             return ""
         # Without the judge it ends by itself, and clears up; killed too early, bubblewrap may leave
