@@ -384,3 +384,24 @@ def test_help_says_what_it_does(capsys):
     said = " ".join(capsys.readouterr().out.split())
     for word in ("ASSIGNMENT", "--student", "--jobs N", "--force", "--demo-seed", "gradebook"):
         assert word in said
+
+
+def test_a_late_penalty_is_that_of_the_grade_as_it_is_now(course):
+    config = course / "nbgrader_config.py"
+    method = '\nc.LateSubmissionPlugin.penalty_method = "zero"\n'
+    config.write_text(config.read_text("utf-8") + method, "utf-8")
+    with sqlite3.connect(course / "gradebook.db") as connection:
+        connection.execute("update assignment set duedate = '2020-01-12 00:00:00.000000'")
+    work = course / "submitted/ada" / NAME
+    penalties = []
+    for day, handed_in in enumerate((course / "exercises", course / "_build/source"), start=1):
+        shutil.copy(handed_in / NOTEBOOK, work)
+        (work / "timestamp.txt").write_text(f"2020-01-1{day} 12:00:00 UTC", "utf-8")
+        done = grade(course, NAME, "--student", "ada")
+        assert done.returncode == 0, done.stderr
+        with sqlite3.connect(course / "gradebook.db") as connection:
+            query = "select late_submission_penalty from submitted_notebook"
+            penalties += connection.execute(query).fetchall()
+    most = sum(score for _, _, score, _ in scores(course))
+    assert penalties == [(None,), (most,)]
+    assert most > 0

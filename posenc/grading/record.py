@@ -143,8 +143,6 @@ class Recorder:
             assign = AssignLatePenalties(parent=self._course)
             assign.init_plugin()
             self._gradebook.db.flush()
-            # Its score is that of the grades as they were.
-            self._gradebook.db.refresh(found)
             student = submission.student.id
             penalty = assign.plugin_inst.late_submission_penalty(student, found.score, late)
             if penalty is not None:
