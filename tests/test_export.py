@@ -15,8 +15,8 @@ from traitlets import Instance
 from traitlets.config import Config, LoggingConfigurable
 
 from posenc.grading import PRACTICE_SEED
-from posenc.grading.export import COLUMNS, GradesExport, stored
-from posenc.grading.results import BLANK, FAULT, GRADED, UNGRADABLE, Result
+from posenc.grading.export import COLUMNS, GradesExport
+from posenc.grading.results import BLANK, FAULT, GRADED, UNGRADABLE, Result, stored
 
 NAME = "a1"
 TASKS = ("first", "second", "third")

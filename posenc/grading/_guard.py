@@ -105,42 +105,49 @@ class Guard:
             self._spent += monotonic() - started
         return answers
 
-    def call(
-        self,
-        function: Callable,
-        args: tuple,
-        kwargs: dict[str, Any],
-        answer: Answer | None = None,
-    ) -> Any:
-        """Call the function, or take the answer; raise :class:`CallFault` if it does not return."""
-        elsewhere = isinstance(function, Elsewhere)
-        if elsewhere and not self._spent and function.slow():
-            # It had its time when it was judged before.
-            self.call_seconds, self.total_seconds = 1.0, 2.0
-        # An answer had its time.
-        left = 0.0 if answer else min(self.call_seconds, self.total_seconds - self._spent)
+    def take(self, answer: Answer, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Do what :meth:`call` does, for a call that was made ahead."""
         if self._unwritten:
             raise CallFault("not written yet", self._unwritten)
-        if left <= 0 and not answer:
+        try:
+            return answer(args, kwargs)
+        except CallFault as fault:
+            self._note(fault, function, 0.0)
+            raise
+
+    def call(self, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call the function; raise :class:`CallFault` if it does not return."""
+        if isinstance(function, Elsewhere) and not self._spent and function.slow():
+            # It had its time when it was judged before.
+            self.call_seconds, self.total_seconds = 1.0, 2.0
+        left = min(self.call_seconds, self.total_seconds - self._spent)
+        if self._unwritten:
+            raise CallFault("not written yet", self._unwritten)
+        if left <= 0:
             raise CallFault("too slow", f"no time was left after {self.total_seconds:g} seconds")
         started = monotonic()
         try:
-            return answer(args, kwargs) if answer else self._call(function, args, kwargs, left)
+            return self._call(function, args, kwargs, left)
         except CallFault as fault:
-            if fault.kind == "too slow":
-                # A student waits for this report, so the other calls of endless code get less.
-                self.total_seconds = min(self.total_seconds, self._spent + left + 3.0)
-                self.call_seconds = 1.0
-                if elsewhere:
-                    function.slow(now=True)
-            elif fault.kind == "not written yet":
-                names = function.called_names() if elsewhere else called_names(function)
-                if names == {"NotImplementedError"}:
-                    # Nothing else is in it, so no other call will find more.
-                    self._unwritten = str(fault)
+            self._note(fault, function, left)
             raise
         finally:
             self._spent += monotonic() - started
+
+    def _note(self, fault: CallFault, function: Callable, seconds: float) -> None:
+        """Take from a fault what it says about the calls to come."""
+        elsewhere = isinstance(function, Elsewhere)
+        if fault.kind == "too slow":
+            # A student waits for this report, so the other calls of endless code get less.
+            self.total_seconds = min(self.total_seconds, self._spent + seconds + 3.0)
+            self.call_seconds = 1.0
+            if elsewhere:
+                function.slow(now=True)
+        elif fault.kind == "not written yet":
+            names = function.called_names() if elsewhere else called_names(function)
+            if names == {"NotImplementedError"}:
+                # Nothing else is in it, so no other call will find more.
+                self._unwritten = str(fault)
 
     def _call(self, function: Callable, args: tuple, kwargs: dict[str, Any], left: float) -> Any:
         if not self.exercise:

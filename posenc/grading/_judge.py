@@ -292,7 +292,10 @@ class _Candidate:
         """Call and return whatever comes back."""
         args, kwargs = copy.deepcopy((case.args, case.kwargs))
         try:
-            value = self._guard.call(self._function, args, kwargs, self._answer)
+            if self._answer:
+                value = self._guard.take(self._answer, self._function, args, kwargs)
+            else:
+                value = self._guard.call(self._function, args, kwargs)
         except CallFault as fault:
             cause = type(fault.__cause__).__name__ if fault.__cause__ else ""
             self._observations.append(Observation(fault=f"{fault.kind} {cause}"))

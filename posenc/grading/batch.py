@@ -19,9 +19,8 @@ from nbgrader.utils import find_all_files
 from posenc.grading._check import SEED_VARIABLE
 from posenc.grading.assignments import CELL_SECONDS, CourseError, write_whole
 from posenc.grading.isolation.sandbox import Sandbox
-from posenc.grading.record import Recorder
 from posenc.grading.results import FAULT, MISSING, Result
-from posenc.grading.workers import Assigned, Job, Judged, judge_all
+from posenc.grading.workers import Assigned, Job, Judged, judging
 
 NO_SEED = (
     f"{SEED_VARIABLE} is not set, so graded cells draw the practice cases, which students can see"
@@ -164,9 +163,11 @@ def grade(
     Judged
         Each submission, once it is written down.
     """
-    with Recorder(course, given, create_students=create_students) as recorder:
-        results = judge_all(work.jobs, given, jobs, sandbox)
-        try:
+    with judging(work.jobs, given, jobs, sandbox) as results:
+        # Imported while the first submissions are judged.
+        from posenc.grading.record import Recorder
+
+        with Recorder(course, given, create_students=create_students) as recorder:
             for judged in results:
                 if judged.result.state == MISSING:
                     recorder.know(judged.job.student)
@@ -175,8 +176,6 @@ def grade(
                     recorder.write(judged, timestamp)
                     _keep(course, judged, given)
                 yield judged
-        finally:
-            results.close()
 
 
 def _keep(course: Any, judged: Judged, given: Assigned) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from nbgrader.api import Gradebook
@@ -16,7 +14,7 @@ from nbgrader.plugins import ExportPlugin
 from posenc.grading import rebuild
 from posenc.grading._check import PRACTICE_SEED
 from posenc.grading.assignments import write_whole
-from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Result
+from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, stored
 
 # nbgrader's columns, and ours.
 COLUMNS = (
@@ -124,22 +122,6 @@ class GradesExport(ExportPlugin):
             row["late_submission_penalty"] = _rounded(penalty)
             row["score"] = _rounded(max(0.0, submission.score - penalty))
         return row
-
-
-def stored(path: Path) -> Result | None:
-    """Return what grading wrote into an autograded notebook, or None.
-
-    Parameters
-    ----------
-    path : Path
-        The notebook.
-    """
-    try:
-        metadata = json.loads(path.read_bytes())["metadata"]
-        return Result.of(SimpleNamespace(metadata=metadata))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        # Not graded by us, and what stands there may be a student's.
-        return None
 
 
 def _is_whole(submission: Any) -> bool:

@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy.exc import SQLAlchemyError
 from tqdm import tqdm
 from traitlets.config import PyFileConfigLoader
 from traitlets.config.loader import ConfigFileNotFound
@@ -21,9 +20,8 @@ from traitlets.config.loader import ConfigFileNotFound
 from posenc.grading import assignments, batch
 from posenc.grading._check import PRACTICE_SEED, SEED_VARIABLE, has_seed
 from posenc.grading.assignments import CourseError
-from posenc.grading.export import stored
 from posenc.grading.isolation import sandbox as sandboxes
-from posenc.grading.results import FAULT, STATES, UNGRADABLE, Result
+from posenc.grading.results import FAULT, STATES, UNGRADABLE, Result, stored
 from posenc.grading.workers import Assigned, Job
 
 # Between two lines of progress where there is no terminal for a bar.
@@ -233,13 +231,18 @@ def _run(
         raise Stopped(
             f"stopped; {kept} of {count} are graded and kept, run the same command to go on"
         ) from None
-    except SQLAlchemyError as error:
-        why = str(getattr(error, "orig", None) or error).splitlines()[0]
-        what = f"the gradebook can't be used ({why}); close what else writes to it"
     except ModuleNotFoundError as error:
         what = f"{error.name} is not installed, which the gradebook's address needs; install it"
     except OSError as error:
         what = f"{error.filename} can't be written ({error.strerror}); put that right"
+    except Exception as error:
+        # Imported by now, if it is one.
+        from sqlalchemy.exc import SQLAlchemyError
+
+        if not isinstance(error, SQLAlchemyError):
+            raise
+        why = str(getattr(error, "orig", None) or error).splitlines()[0]
+        what = f"the gradebook can't be used ({why}); close what else writes to it"
     done = f"; {kept} of {count} are graded and kept" if kept else ""
     raise CourseError(f"{what}, then run the same command again{done}")
 

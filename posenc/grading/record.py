@@ -10,7 +10,6 @@ from typing import Any
 
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import is_grade
 from sqlalchemy.exc import SAWarning
 
@@ -140,6 +139,9 @@ class Recorder:
         found.late_submission_penalty = None
         late = submission.total_seconds_late
         if late > 0:
+            # It takes long to import, and most are in time.
+            from nbgrader.preprocessors import AssignLatePenalties
+
             assign = AssignLatePenalties(parent=self._course)
             assign.init_plugin()
             self._gradebook.db.flush()

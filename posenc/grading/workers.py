@@ -25,6 +25,7 @@ import posenc
 from posenc.grading import rebuild, run
 from posenc.grading.assignments import CELL_SECONDS, SOLUTION_MARK, CourseError
 from posenc.grading.isolation.sandbox import Sandbox
+from posenc.grading.isolation.wire import Gone
 from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Result
 
 # For one submission with all that is done around it; its own limits end it long before.
@@ -198,10 +199,11 @@ def _result(state: str, notes: tuple[str, ...]) -> Result:
     return Result(state, notes, version=posenc.__version__)
 
 
-def judge_all(
+@contextlib.contextmanager
+def judging(
     jobs: Sequence[Job], assigned: Assigned, count: int, sandbox: Sandbox | None = None
-) -> Iterator[Judged]:
-    """Judge submissions in so many processes; the order of the results is that of the jobs.
+) -> Iterator[Iterator[Judged]]:
+    """Judge submissions in so many processes, which start at once and end with the block.
 
     Parameters
     ----------
@@ -216,50 +218,58 @@ def judge_all(
 
     Yields
     ------
-    Judged
-        One for each job.
+    iterator of Judged
+        One for each job, in the order of the jobs.
 
     Raises
     ------
     CourseError
-        If no process for student code can be started here, or no answer can be right.
+        If no process for student code can be started here, or, when the first result is asked for,
+        if no answer can be right.
     """
     if not jobs:
+        yield iter(())
         return
     try:
         sandbox = sandbox or Sandbox(assigned.name)
+    except RuntimeError as error:
+        raise CourseError(str(error)) from None
+    workers: list[_Worker] = []
+    with contextlib.closing(sandbox):
+        # Of the objects that there are by now, none is looked at again for what can be freed.
+        gc.freeze()
+        try:
+            workers += [_Worker(assigned, sandbox) for _ in range(min(count, len(jobs)))]
+            todo = [*list(enumerate(jobs))[::-1], (TRIAL, None)]
+            # While one process tries the model solution, the others begin.
+            for worker in workers:
+                worker.give(*todo.pop())
+            yield _results(workers, todo, len(jobs), sandbox)
+        finally:
+            for worker in workers:
+                worker.end()
+            gc.unfreeze()
+
+
+def _results(
+    workers: list[_Worker], todo: list[tuple[int, Job | None]], count: int, sandbox: Sandbox
+) -> Iterator[Judged]:
+    try:
         sandbox.wait()
     except RuntimeError as error:
         raise CourseError(str(error)) from None
-    with sandbox:
-        yield from _judge_all(jobs, assigned, count, sandbox)
-
-
-def _judge_all(
-    jobs: Sequence[Job], assigned: Assigned, count: int, sandbox: Sandbox
-) -> Iterator[Judged]:
-    # Of the objects that there are by now, none is looked at again for what can be freed.
-    gc.freeze()
-    workers = [_Worker(assigned, sandbox) for _ in range(max(1, min(count, len(jobs))))]
-    todo, done, at = list(enumerate(jobs))[::-1], {}, 0
-    try:
-        # While one process tries the model solution, the others begin.
-        workers[0].give(TRIAL)
-        while at < len(jobs):
-            for worker in workers:
-                if todo and not worker.busy:
-                    worker.give(*todo.pop())
-            for number, outcome in _answers(workers):
-                if number == TRIAL and outcome:
-                    raise CourseError(outcome)
-                done[number] = outcome
-            while TRIAL in done and at in done:
-                yield done.pop(at)
-                at += 1
-    finally:
+    done, at = {}, 0
+    while at < count:
         for worker in workers:
-            worker.end()
-        gc.unfreeze()
+            if todo and not worker.busy:
+                worker.give(*todo.pop())
+        for number, outcome in _answers(workers):
+            if number == TRIAL and outcome:
+                raise CourseError(outcome)
+            done[number] = outcome
+        while TRIAL in done and at in done:
+            yield done.pop(at)
+            at += 1
 
 
 def _answers(workers: list[_Worker]) -> Iterator[tuple[int, Any]]:
@@ -286,7 +296,12 @@ class _Worker:
         forks = sys.platform == "linux" and threading.active_count() == 1
         context = multiprocessing.get_context("fork" if forks else "spawn")
         self.connection, theirs = context.Pipe()
-        given = theirs, self._assigned, self._sandbox.shared() if forks else None
+        shared = None
+        if forks:
+            # Where its process ended, the worker starts another one.
+            with contextlib.suppress(Gone):
+                shared = self._sandbox.shared()
+        given = theirs, self._assigned, shared
         self._process = context.Process(target=_work, args=given, daemon=True)
         self._process.start()
         theirs.close()

@@ -1,6 +1,6 @@
 """What runs where student code runs: one process that is ready, and a copy of it a submission.
 
-Notebooks that only define functions get a copy without IPython and Matplotlib, which is faster.
+Notebooks that are only Python get a copy without IPython and Matplotlib, which is faster.
 
 It knows no answers. A submission gets a fork of the ready process, shut in namespaces of its own.
 Every cell and every graded cell runs in a fork of that: whatever ends or hangs is one cell, and the
@@ -164,6 +164,8 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
             if "share" in request:
                 other = Channel(socket.socket(fileno=files[0]))
                 channels[other.socket] = other
+                with contextlib.suppress(Gone):
+                    other.send({"ready": True})
                 continue
             # Another one for each copy, so that nothing that belongs to a user is shared.
             settings["user"] = settings["user"] and settings["user"] + 1

@@ -140,15 +140,22 @@ class Sandbox:
         self._ready = True
 
     def shared(self) -> Sandbox:
-        """Return another one that has this one's process, for a fork of this process."""
-        self.wait()
+        """Return another one that has this one's process, for a fork of this process.
+
+        Raises
+        ------
+        Gone
+            If that ended.
+        """
         ours, theirs = socket.socketpair()
-        self._control.send({"share": True}, files=[theirs.fileno()])
-        theirs.close()
+        try:
+            self._control.send({"share": True}, files=[theirs.fileno()])
+        finally:
+            theirs.close()
         other = copy.copy(self)
         # Only whoever started a process can ask how it is.
         other._process, other._control = None, Channel(ours, patience=PATIENCE)
-        other._is_shared = True
+        other._is_shared, other._ready = True, False
         return other
 
     def copy(self, *, rich: bool = True) -> tuple[Channel, socket.socket]:
