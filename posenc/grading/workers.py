@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -155,7 +155,7 @@ def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
                 source=source,
             )
             if blank and result.state == GRADED:
-                result = Result(BLANK, result.notes, result.tasks, result.seed, result.version)
+                result = replace(result, state=BLANK)
     except Exception as error:
         return _failed(job, assigned, f"{type(error).__name__}: {error}", files)
     return Judged.of(job, result, notebook, files)

@@ -47,7 +47,7 @@ MARGIN = 4.0
 # What calls of the judge's functions may take, of the judge's memory too.
 CALLBACKS = 20_000
 CALLBACK_BYTES = 4 << 20
-# Numbers in, times numbers asked for: with less than that, memory is not worth a watch.
+# Numbers in, times numbers asked for: with less than that, a call is not worth a watch.
 SMALL = 1e6
 CALLBACK_MEMORY = 512 << 20
 # How often a graded cell may end the whole session, and how long running its cells again may take.
@@ -181,7 +181,8 @@ class Session:
         for request, arrays in done:
             if self._talk is None or monotonic() - started > REPLAY_SECONDS:
                 return
-            reply, figures = self._fork(request, arrays)
+            # Nothing comes after these that a cell could cost.
+            reply, figures = self._fork({**request, "last": True}, arrays)
             try:
                 yield self._ran(reply, figures, 0.0)
             except (KeyError, TypeError, AttributeError, ValueError):
@@ -370,13 +371,13 @@ def _safe(part: tuple[str, Any]) -> tuple[str, str]:
 
 
 def _is_small(args: Any, kwargs: Any) -> bool:
-    """Return whether a call takes hardly any memory, whatever is computed from it."""
+    """Return whether a call takes hardly any time and memory, whatever is computed from it."""
     size = 1.0
     for value in (*args, *kwargs.values()):
-        if isinstance(value, np.ndarray):
+        if isinstance(value, int | np.integer) or _is_whole(value):
+            size *= max(abs(int(value)), 1)
+        elif isinstance(value, np.ndarray):
             size *= max(value.size, 1)
-        elif isinstance(value, int):
-            size *= max(abs(value), 1)
         elif isinstance(value, list | tuple | range):
             size *= max(len(value), 1)
             if not all(isinstance(item, int | float) for item in value):
@@ -386,13 +387,18 @@ def _is_small(args: Any, kwargs: Any) -> bool:
     return size < SMALL
 
 
+def _is_whole(value: Any) -> bool:
+    """Return whether a value is an array that can stand for a whole number."""
+    return isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu"
+
+
 @contextlib.contextmanager
 def _bounded(seconds: float) -> Iterator[None]:
-    """Limit the time of a call of our own functions, for its arguments are the student's."""
+    """Limit time and memory of a call of our own functions, for its arguments are the student's."""
     main = threading.current_thread() is threading.main_thread()
     limit = _limits.alarm if main else _limits.deadline
     try:
-        with limit(max(seconds, 0.01)):
+        with limit(max(seconds, 0.01)), _bounded_memory():
             yield
     except _limits.TooSlow:
         raise Late from None
@@ -634,8 +640,8 @@ class Names(dict):
         try:
             if sum(map(len, arrays)) > CALLBACK_BYTES:
                 raise MemoryError("a call of this size is not answered while grading")
-            small = _is_small(args, kwargs)
-            with _bounded(seconds), contextlib.nullcontext() if small else _bounded_memory():
+            # What is small takes no time either.
+            with contextlib.nullcontext() if _is_small(args, kwargs) else _bounded(seconds):
                 form, data = encode(function(*args, **kwargs), self._put)
         except (Late, Gone):
             raise

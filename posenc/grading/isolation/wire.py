@@ -119,13 +119,9 @@ def encode(value: Any, put: Put = lambda value: None) -> tuple[Any, list[bytes]]
 
 def _encode(value: Any, put: Put, arrays: list[bytes], depth: int) -> Any:
     """Return one value; a subclass crosses as the class that it extends."""
-
-    def inner(item: Any) -> Any:
-        return _encode(item, put, arrays, depth + 1)
-
-    if value is None or value is True or value is False:
+    if value is None or type(value) in (bool, float, str):
         return value
-    if type(value) is float or type(value) is str:
+    if type(value) is int and value.bit_length() <= INT_BITS:
         return value
     if depth > DEPTH:
         return {"opaque": "nested too deeply"}
@@ -143,6 +139,10 @@ def _encode(value: Any, put: Put, arrays: list[bytes], depth: int) -> Any:
     special = put(value)
     if special is not None:
         return special
+
+    def inner(item: Any) -> Any:
+        return _encode(item, put, arrays, depth + 1)
+
     if isinstance(value, list):
         return [inner(item) for item in value]
     if isinstance(value, tuple):
@@ -235,8 +235,8 @@ class _Decoder:
         if not isinstance(form, dict):
             return form
         kind, content = next(iter(form.items()))
-        read = getattr(self, f"_read_{kind}", None) if kind in KINDS else None
-        return read(content, form) if read else self._get(kind, content)
+        read = READ.get(kind)
+        return read(self, content, form) if read else self._get(kind, content)
 
     def _read_array(self, content: Any, form: dict[str, Any]) -> Any:
         name, shape = content
@@ -300,6 +300,9 @@ class _Decoder:
 
     def _read_opaque(self, content: Any, _form: dict[str, Any]) -> Any:
         return self._named(Opaque, content)()
+
+
+READ = {kind: getattr(_Decoder, f"_read_{kind}") for kind in KINDS}
 
 
 def _weight(form: Any) -> int:
