@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import textwrap
 import time
@@ -239,3 +240,25 @@ def test_a_server_that_lies_gains_nothing(sandbox, lie):
         assert session.cell(cell(RIGHT + "return right"), 20.0).error is None
         with session.serving() as names:
             assert _check.check_in(names, "rotation_matrix").passed
+
+
+def test_copied_arguments_are_those_of_deepcopy():
+    rows = np.arange(12.0).reshape(3, 4)
+    fixed = np.arange(3)
+    fixed.flags.writeable = False
+    kept = (rows, [rows, rows.T, rows[::-1, ::2]], {"base": 3, "none": None}, fixed, len, 2**80)
+    kept += (np.float32(1), np.array(["a"]), np.array([[1], {}], dtype=object), {1, 2}, True, "x")
+    mine, theirs = _judge.copied(kept), copy.deepcopy(kept)
+    assert mine[0] is mine[1][0] is not rows
+    assert mine[2] is not kept[2]
+    assert mine[8] is not kept[8]
+    assert mine[8][0] is not kept[8][0]
+    for one, two in zip((*mine[1], *mine), (*theirs[1], *theirs), strict=True):
+        assert type(one) is type(two)
+        if isinstance(one, np.ndarray):
+            assert one.dtype == two.dtype
+            assert one.strides == two.strides
+            assert one.flags.writeable
+            np.testing.assert_array_equal(one, two)
+        elif not isinstance(one, list | dict):
+            assert one == two

@@ -47,7 +47,7 @@ MARGIN = 4.0
 # What calls of the judge's functions may take, of the judge's memory too.
 CALLBACKS = 20_000
 CALLBACK_BYTES = 4 << 20
-# Numbers in, times numbers asked for: with less than that, a call is not worth a watch.
+# Numbers in, times numbers asked for: with less than that, memory is not worth a watch.
 SMALL = 1e6
 CALLBACK_MEMORY = 512 << 20
 # How often a graded cell may end the whole session, and how long running its cells again may take.
@@ -371,7 +371,7 @@ def _safe(part: tuple[str, Any]) -> tuple[str, str]:
 
 
 def _is_small(args: Any, kwargs: Any) -> bool:
-    """Return whether a call takes hardly any time and memory, whatever is computed from it."""
+    """Return whether a call takes hardly any memory, whatever is computed from it."""
     size = 1.0
     for value in (*args, *kwargs.values()):
         if isinstance(value, int | np.integer) or _is_whole(value):
@@ -394,11 +394,11 @@ def _is_whole(value: Any) -> bool:
 
 @contextlib.contextmanager
 def _bounded(seconds: float) -> Iterator[None]:
-    """Limit time and memory of a call of our own functions, for its arguments are the student's."""
+    """Limit the time of a call of our own functions, for its arguments are the student's."""
     main = threading.current_thread() is threading.main_thread()
     limit = _limits.alarm if main else _limits.deadline
     try:
-        with limit(max(seconds, 0.01)), _bounded_memory():
+        with limit(max(seconds, 0.01)):
             yield
     except _limits.TooSlow:
         raise Late from None
@@ -640,8 +640,8 @@ class Names(dict):
         try:
             if sum(map(len, arrays)) > CALLBACK_BYTES:
                 raise MemoryError("a call of this size is not answered while grading")
-            # What is small takes no time either.
-            with contextlib.nullcontext() if _is_small(args, kwargs) else _bounded(seconds):
+            small = _is_small(args, kwargs)
+            with _bounded(seconds), contextlib.nullcontext() if small else _bounded_memory():
                 form, data = encode(function(*args, **kwargs), self._put)
         except (Late, Gone):
             raise
