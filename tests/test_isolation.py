@@ -644,6 +644,13 @@ def test_cells_that_are_only_python_show_what_ipython_shows(sandbox):
         assert passes(light)
 
 
+@pytest.mark.parametrize("rich", [True, False])
+def test_an_error_points_to_a_line_of_the_cell(sandbox, rich):
+    with Session(sandbox, rich=rich) as session:
+        assert session.cell("x = 1\ninput('how many?')", 20.0).error[2] == "2"
+        assert session.cell("def f():\n    x = 1\n    1 / 0\n\nf()", 20.0).error[2] == "3"
+
+
 def test_what_is_printed_takes_no_memory(sandbox):
     with Session(sandbox) as session:
         ran = session.cell("for _ in range(30_000):\n    print('x' * 100_000)", 30.0)

@@ -151,7 +151,7 @@ class _Forgetful(dict):
 
 
 def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Notebook) -> None:
-    """Make copies; those for notebooks that do more than define functions in a fork of its own."""
+    """Make copies; those for notebooks that need IPython in a fork of its own."""
     channels = {control.socket: control for control in controls}
     rich: Channel | None = None
     while channels:
@@ -712,7 +712,8 @@ def _error(error: BaseException | None, seconds: float) -> list[str] | None:
         return ["TooSlow", f"still running after {seconds:g} seconds", ""]
     line = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
-        if frame.f_globals.get("__name__") == "__main__":
+        # This file has that name too.
+        if frame.f_globals.get("__name__") == "__main__" and frame.f_globals is not globals():
             line = str(number)
     if isinstance(error, SyntaxError):
         line = str(error.lineno or "")
