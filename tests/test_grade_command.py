@@ -405,3 +405,11 @@ def test_a_late_penalty_is_that_of_the_grade_as_it_is_now(course):
     most = sum(score for _, _, score, _ in scores(course))
     assert penalties == [(None,), (most,)]
     assert most > 0
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1"])
+def test_fewer_than_one_at_a_time_is_one(course, jobs):
+    words = (NAME, "--student=ada", f"--SubmissionExporter.jobs={jobs}")
+    done = run(course, "nbgrader", "autograde", *words)
+    assert done.returncode == 0, done.stderr
+    assert scores(course)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 import sys
@@ -225,7 +224,7 @@ def _report(exercise: Exercise, function: Callable, *, seed: str | int | None, m
         tuple(lines),
         mode,
         state,
-        *(copy.deepcopy((alike.case.args, alike.case.kwargs)) if alike else ((), {})),
+        *(_judge.copied((alike.case.args, alike.case.kwargs)) if alike else ((), {})),
         site,
     )
 

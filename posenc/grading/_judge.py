@@ -511,6 +511,7 @@ def _identical(first: Any, second: Any) -> bool:
 
 
 def same_observations(exercise: Exercise, first: Result, second: Result) -> bool:
+    """Return whether two functions did the same on a criterion."""
     return _same(exercise, first.criterion, first.observations, second.observations)
 
 

@@ -239,7 +239,8 @@ def judging(
         # Of the objects that there are by now, none is looked at again for what can be freed.
         gc.freeze()
         try:
-            workers += [_Worker(assigned, sandbox) for _ in range(min(count, len(jobs)))]
+            number = max(1, min(count, len(jobs)))
+            workers += [_Worker(assigned, sandbox) for _ in range(number)]
             todo = [*list(enumerate(jobs))[::-1], (TRIAL, None)]
             # While one process tries the model solution, the others begin.
             for worker in workers:

@@ -107,7 +107,7 @@ class _Notebook:
                 return error
             if value is None:
                 return None
-            if _is_plain(value):
+            if _is_shown_alike(value):
                 shown.append({"text/plain": repr(value)})
                 return None
         with _displays(self.shell, shown):
@@ -622,7 +622,7 @@ def _run_cell(
     return reply, figures
 
 
-def _is_plain(value: Any) -> bool:
+def _is_shown_alike(value: Any) -> bool:
     """Return whether IPython shows a value as Python does."""
     import numpy as np
 
