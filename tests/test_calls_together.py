@@ -147,7 +147,7 @@ def answers(session: Session, name: str, calls: list[tuple], **limits: float) ->
         shown = []
         for answer, args in zip(found, calls, strict=False):
             try:
-                shown.append(answer(args, {}))
+                shown.append(answer.give(args, {}))
             except CallFault as fault:
                 shown.append(fault.kind)
         return shown
@@ -158,6 +158,26 @@ def test_a_slow_call_is_the_last_of_those_together(sandbox):
         session.cell("import time\ndef f(n):\n    time.sleep(n)\n    return n", 20.0)
         calls = [(0,), (0,), (60,), (0,)]
         assert answers(session, "f", calls, seconds=0.3) == [0, 0, "too slow"]
+
+
+def test_a_call_that_is_not_written_is_the_last_of_those_together(sandbox):
+    with Session(sandbox) as session:
+        session.cell("def f(n):\n    if n: raise NotImplementedError\n    return n", 20.0)
+        assert answers(session, "f", [(0,), (1,), (0,)]) == [0, "not written yet"]
+
+
+def test_a_task_that_is_not_written_takes_one_question_of_each_kind(sandbox, monkeypatch):
+    asked = []
+    ask = Session.ask
+
+    def counted(self, request, *rest):
+        asked.append(request["do"])
+        return ask(self, request, *rest)
+
+    monkeypatch.setattr(Session, "ask", counted)
+    judged(sandbox, cell(BODIES["not written"]), None)
+    # It is judged twice, and what it calls is known until another cell runs.
+    assert sorted(asked) == ["calls", "calls", "get", "get", "names"]
 
 
 def test_calls_together_end_with_the_time_for_all(sandbox):

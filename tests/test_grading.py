@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import posenc
 from posenc import exercises
@@ -52,6 +54,21 @@ def test_a_right_answer():
     assert (report.points, report.max_points, report.misconceptions) == (4, 4, ())
     assert len(report.lines) == 1
     assert "4 of 4 visible checks pass; grading runs the same 4 on new cases" in report.text
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.tuples(st.floats(), st.floats(), st.floats(-1e-6, 1e-6)), max_size=4),
+    st.sampled_from([(1e-6, 1e-6), (1e-12, 0.0), (0.0, 0.0)]),
+    st.booleans(),
+)
+def test_what_is_close_is_what_numpy_says(numbers, tolerances, near):
+    wanted = np.array([one for one, _, _ in numbers])
+    other = np.array([one + little if near else two for one, two, little in numbers])
+    atol, rtol = tolerances
+    with np.errstate(all="ignore"):
+        says = bool(np.isclose(other, wanted, atol=atol, rtol=rtol, equal_nan=True).all())
+        assert _judge._is_close(other, wanted, atol, rtol) is says
 
 
 def test_a_recognised_misconception():

@@ -493,6 +493,38 @@ TRACES = {
 }
 
 
+STARTS = """
+import glob, os
+
+def start():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.execv("/usr/bin/sleep", ["left-behind", "1000"])
+    os.wait()
+    return count()
+
+def count():
+    lines = [open(path).read() for path in glob.glob("/proc/[0-9]*/cmdline")]
+    return sum("left-behind" in line for line in lines)
+"""
+
+
+@shut_in
+def test_what_a_call_leaves_running_ends_with_its_task(sandbox):
+    with Session(sandbox, rich=False) as session:
+        session.cell(STARTS, 20.0)
+        with session.serving() as names:
+            while names["count"]() == 0:
+                names["start"]()
+        with session.serving() as names:
+            assert names["count"]() == 0
+        with session.serving() as names:
+            names["start"]()
+        assert session.cell("print(count())", 20.0).printed == "0\n"
+
+
 @shut_in
 @pytest.mark.parametrize("trace", some(TRACES, "files", "patches", "processes"))
 def test_nothing_of_one_submission_reaches_another(sandbox, trace):

@@ -703,6 +703,17 @@ def test_a_silent_side_is_late(pair, sent):
     assert 0.25 < time.monotonic() - started < 5
 
 
+def test_the_time_that_a_process_sets_for_all_sockets_is_not_for_these(pair):
+    _, raw = pair
+    socket.setdefaulttimeout(0.01)
+    try:
+        again = Channel(socket.socket(fileno=os.dup(raw.fileno())))
+    finally:
+        socket.setdefaulttimeout(None)
+    assert again.socket.gettimeout() is None
+    again.close()
+
+
 def test_a_side_that_dribbles_gets_no_more_time(pair):
     ours, theirs = pair
     ended = threading.Event()
@@ -728,6 +739,16 @@ def test_a_side_that_does_not_read_is_given_up(pair):
     with pytest.raises(Gone):
         Channel(pair[0], patience=0.3).send({}, [bytes(32 << 20)])
     assert 0.25 < time.monotonic() - started < 5
+
+
+def test_a_side_that_does_not_read_gets_no_files(pair):
+    ours, theirs = pair
+    ours.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            ours.send(bytes(1 << 12))
+    with pytest.raises(Gone):
+        Channel(ours, patience=0.1).send({}, files=[theirs.fileno()])
 
 
 def test_a_side_that_reads_slowly_is_given_up(pair):

@@ -17,8 +17,6 @@ from posenc.grading import _limits
 from posenc.grading._limits import CallFault, Watch, called_names, lifted
 
 PACKAGE = Path(posenc.__file__).parent
-# Changes the arguments of a call that was made before as it did, and returns or raises what it did.
-Answer = Callable[[tuple, dict[str, Any]], Any]
 # The modules that hold each chapter's references. A test sees to it that none is forgotten.
 CHAPTER_MODULES = {
     1: ("attention",),
@@ -30,6 +28,22 @@ CHAPTER_MODULES = {
     7: ("scaling", "lab"),
     8: ("precision",),
 }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A call that was made before.
+
+    Attributes
+    ----------
+    give : callable
+        Changes the arguments as that call did, and returns or raises what it did.
+    changes : bool
+        Whether it changed any.
+    """
+
+    give: Callable[[tuple, dict[str, Any]], Any]
+    changes: bool
 
 
 class Elsewhere(ABC):
@@ -110,7 +124,7 @@ class Guard:
         if self._unwritten:
             raise CallFault("not written yet", self._unwritten)
         try:
-            return answer(args, kwargs)
+            return answer.give(args, kwargs)
         except CallFault as fault:
             self._note(fault, function, 0.0)
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
@@ -14,13 +15,16 @@ import numpy as np
 
 from posenc import exercises
 from posenc.exercises import Case, Criterion, Exercise, Failure
-from posenc.grading._guard import Answer, Guard
+from posenc.grading._guard import Answer, Elsewhere, Guard
 from posenc.grading._limits import CallFault, random_state_kept
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What one call did: its value or the kind of fault, and whether arguments changed."""
+    """What one call did: its value or the kind of fault.
+
+    Where the criterion asks for it, also whether arguments changed.
+    """
 
     value: Any = None
     fault: str | None = None
@@ -65,7 +69,8 @@ def judge(
     # Cases of one call come first, for these can be asked for together.
     runs.sort(key=lambda run: exercise.criteria[run[0]].kind == "property")
     single = [drawn[at][number] for at, number in runs if exercise.criteria[at].kind != "property"]
-    with random_state_kept():
+    here = not isinstance(function, Elsewhere)
+    with random_state_kept() if here else nullcontext():
         answers = guard.ahead(function, [(case.args, case.kwargs) for case in single])
         found = {
             (at, number): _run_case(
@@ -137,19 +142,20 @@ def recognise(
     """
     failing = {index for index, result in enumerate(results) if not result.passed}
     explained: dict[str, frozenset[int]] = {}
-    for name, wrong in _wrong_results(exercise.name, seed).items():
-        alike = set()
-        for at in sorted(failing):
-            if wrong.does(results[at], at):
-                alike.add(at)
-            elif wrong.fails(at, so_far=True):
-                # It fails here by something else; the rest need not be asked for.
-                break
-        else:
-            wrong_at = {at for at in alike if wrong.fails(at)}
-            others = (at for at in range(len(results)) if at not in alike)
-            if wrong_at and not any(map(wrong.fails, others)):
-                explained[name] = frozenset(wrong_at)
+    with random_state_kept():
+        for name, wrong in _wrong_results(exercise.name, seed).items():
+            alike = set()
+            for at in sorted(failing):
+                if wrong.does(results[at], at):
+                    alike.add(at)
+                elif wrong.fails(at, so_far=True):
+                    # It fails here by something else; the rest need not be asked for.
+                    break
+            else:
+                wrong_at = {at for at in alike if wrong.fails(at)}
+                others = (at for at in range(len(results)) if at not in alike)
+                if wrong_at and not any(map(wrong.fails, others)):
+                    explained[name] = frozenset(wrong_at)
     refusals = {index for index in failing if results[index].criterion.kind == "refusal"}
     if not earned(results) and all(indices <= refusals for indices in explained.values()):
         # Whatever returns something fails refusals in the same way, an empty answer too.
@@ -173,11 +179,12 @@ def resembles(
         return []
     if results[at].criterion.kind not in ("value", "share", "property"):
         return []
-    return [
-        name
-        for name, wrong in _wrong_results(exercise.name, seed).items()
-        if wrong.does(results[at], at) and wrong.fails(at)
-    ]
+    with random_state_kept():
+        return [
+            name
+            for name, wrong in _wrong_results(exercise.name, seed).items()
+            if wrong.does(results[at], at) and wrong.fails(at)
+        ]
 
 
 class _WrongResults:
@@ -209,10 +216,9 @@ class _WrongResults:
         known, criterion = _known(self._exercise, self._seed), self._exercise.criteria[at]
         for number, case in enumerate(known.drawn[at]):
             if (at, number) not in self._runs:
-                with random_state_kept():
-                    self._runs[at, number] = _run_case(
-                        self._exercise, criterion, self._function, case, Guard(None), known
-                    )
+                self._runs[at, number] = _run_case(
+                    self._exercise, criterion, self._function, case, Guard(None), known
+                )
             yield self._runs[at, number]
 
 
@@ -245,7 +251,7 @@ def _run_case(
 ) -> _Run:
     """Run one case, or take the answer if it was asked for before, and write its calls down."""
     observations: list[Observation] = []
-    candidate = _Candidate(exercise, function, guard, observations, answer)
+    candidate = _Candidate(exercise, criterion, function, guard, observations, answer)
     failure = fault = None
     try:
         if criterion.kind in ("value", "share"):
@@ -280,17 +286,22 @@ class _Candidate:
     def __init__(
         self,
         exercise: Exercise,
+        criterion: Criterion,
         function: Callable,
         guard: Guard,
         observations: list[Observation],
         answer: Answer | None,
     ) -> None:
-        self._exercise, self._function, self._answer = exercise, function, answer
+        self._exercise, self._criterion = exercise, criterion
+        self._function, self._answer = function, answer
         self._guard, self._observations = guard, observations
 
     def raw(self, case: Case) -> Any:
         """Call and return whatever comes back."""
-        args, kwargs = copied((case.args, case.kwargs))
+        args, kwargs = case.args, case.kwargs
+        changes = not self._answer or self._answer.changes
+        if changes:
+            args, kwargs = copied((args, kwargs))
         try:
             if self._answer:
                 value = self._guard.take(self._answer, self._function, args, kwargs)
@@ -300,7 +311,9 @@ class _Candidate:
             cause = type(fault.__cause__).__name__ if fault.__cause__ else ""
             self._observations.append(Observation(fault=f"{fault.kind} {cause}"))
             raise
-        changed = not _identical((args, kwargs), (case.args, case.kwargs))
+        changed = False
+        if changes and self._criterion.kind == "unchanged":
+            changed = not _identical((args, kwargs), (case.args, case.kwargs))
         self._observations.append(Observation(value=value, changed=changed))
         return value
 
@@ -422,30 +435,54 @@ def _compare_set(got: Any, expected: set) -> None:
 
 def _compare_numbers(got: Any, wanted: np.ndarray, atol: float, rtol: float) -> None:
     array = _shaped(got, wanted)
-    close = np.isclose(array, wanted, atol=atol, rtol=rtol, equal_nan=True)
-    if close.all():
-        return
-    not_finite = np.isfinite(wanted) & ~np.isfinite(array)
-    shown = not_finite if not_finite.any() else ~close
-    first = tuple(int(index) for index in np.argwhere(shown)[0])
-    expected = 0.0 if abs(wanted[first]) <= atol else wanted[first]
-    difference = f"expected {expected:.6g}, got {array[first]:.6g}"
-    if not first:
-        raise Failure(f"not finite: {difference}" if not_finite.any() else difference)
-    where = f"at {list(first)}: {difference}"
-    dtype = np.asarray(got).dtype
-    if not_finite.any():
-        details = [
-            f"not finite: first {where}",
-            f"{not_finite.sum()} of {close.size} entries are nan or infinite",
-        ]
-    else:
-        details = [
-            f"first difference {where}",
-            f"largest error {np.abs(array - wanted)[~close].max():.3g}",
-            f"{(~close).sum()} of {close.size} entries differ",
-        ]
-    raise Failure("; ".join([*details, f"yours is {dtype} of shape {array.shape}"]))
+    if not _is_close(array, wanted, atol, rtol):
+        raise _Difference(array, wanted, atol, rtol, np.asarray(got).dtype)
+
+
+class _Difference(Failure):
+    """Where numbers differ, put into words when somebody reads them, which is seldom."""
+
+    def __init__(
+        self, array: np.ndarray, wanted: np.ndarray, atol: float, rtol: float, dtype: np.dtype
+    ) -> None:
+        Exception.__init__(self)
+        self._array, self._wanted, self._atol, self._rtol = array, wanted, atol, rtol
+        self._dtype = dtype
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        array, wanted, atol = self._array, self._wanted, self._atol
+        close = np.isclose(array, wanted, atol=atol, rtol=self._rtol, equal_nan=True)
+        not_finite = np.isfinite(wanted) & ~np.isfinite(array)
+        shown = not_finite if not_finite.any() else ~close
+        first = tuple(int(index) for index in np.argwhere(shown)[0])
+        expected = 0.0 if abs(wanted[first]) <= atol else wanted[first]
+        difference = f"expected {expected:.6g}, got {array[first]:.6g}"
+        if not first:
+            return (f"not finite: {difference}" if not_finite.any() else difference,)
+        where = f"at {list(first)}: {difference}"
+        if not_finite.any():
+            details = [
+                f"not finite: first {where}",
+                f"{not_finite.sum()} of {close.size} entries are nan or infinite",
+            ]
+        else:
+            details = [
+                f"first difference {where}",
+                f"largest error {np.abs(array - wanted)[~close].max():.3g}",
+                f"{(~close).sum()} of {close.size} entries differ",
+            ]
+        return ("; ".join([*details, f"yours is {self._dtype} of shape {array.shape}"]),)
+
+
+def _is_close(array: np.ndarray, wanted: np.ndarray, atol: float, rtol: float) -> bool:
+    """Return whether all numbers are as wanted; to find those that are not takes longer."""
+    if np.isfinite(array).all() and np.isfinite(wanted).all():
+        return bool((np.abs(array - wanted) <= atol + rtol * np.abs(wanted)).all())
+    return bool(np.isclose(array, wanted, atol=atol, rtol=rtol, equal_nan=True).all())
 
 
 def listed(items: Sequence[Any], most: int = 4) -> str:
@@ -548,7 +585,10 @@ def _equal_values(exercise: Exercise, one: Any, two: Any) -> bool:
             )
         )
     try:
-        _compare(exercise, one, two)
+        if isinstance(two, str | bool | np.bool_ | set | tuple) or exercise.same:
+            _compare(exercise, one, two)
+            return True
+        wanted = np.asarray(two)
+        return _is_close(_shaped(one, wanted), wanted, exercise.atol, exercise.rtol)
     except Failure:
         return False
-    return True

@@ -19,6 +19,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+# Within so many seconds.
+Limit = Callable[[float], contextlib.AbstractContextManager]
+
 
 class CallFault(Exception):  # noqa: N818 - a finding about the student's work, not an error of ours
     """A call that did not return: ``kind`` names what happened in the report's words."""
@@ -83,7 +86,9 @@ class Watch:
         return bool(self._own or self._files)
 
     def __enter__(self) -> None:
-        Watch.reached = None
+        if Watch.reached:
+            # Only then, for Python forgets what it knows about a class that changes.
+            Watch.reached = None
         self._previous = sys.getprofile()
         if self.active:
             sys.setprofile(self._profile)
@@ -127,15 +132,15 @@ def masked(name: str) -> NoReturn:
     raise Watch.reached
 
 
-@contextlib.contextmanager
-def lifted() -> Iterator[None]:
+class lifted:  # noqa: N801 - used like a function
     """Let the answers be called for a while, by functions of ours that a candidate was given."""
-    profile = sys.getprofile()
-    sys.setprofile(None)
-    try:
-        yield
-    finally:
-        sys.setprofile(profile)
+
+    def __enter__(self) -> None:
+        self._profile = sys.getprofile()
+        sys.setprofile(None)
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(self._profile)
 
 
 def call(
@@ -232,21 +237,48 @@ def deadline(seconds: float) -> Iterator[None]:
 @contextlib.contextmanager
 def alarm(seconds: float) -> Iterator[None]:
     """Do what :func:`deadline` does, for less time, by a signal: in the main thread, on POSIX."""
+    with _alarms(), _Alarm(seconds):
+        yield
 
-    def late(*_: object) -> NoReturn:
-        raise TooSlow
 
-    before = signal.signal(signal.SIGALRM, late)
-    # More than once, for code that swallows every exception.
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
+@contextlib.contextmanager
+def limits() -> Iterator[Limit]:
+    """Yield what is the quicker one of the two here, for several calls."""
+    if threading.current_thread() is not threading.main_thread():
+        yield deadline
+        return
+    with _alarms():
+        yield _Alarm
+
+
+@contextlib.contextmanager
+def _alarms() -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, _late)
     try:
         yield
     finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def _late(*_: object) -> NoReturn:
+    raise TooSlow
+
+
+class _Alarm:
+    """One time limit, where the signal is taken care of."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        # More than once, for code that swallows every exception.
+        signal.setitimer(signal.ITIMER_REAL, self._seconds, 0.2)
+
+    def __exit__(self, *_: object) -> None:
         while True:
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-                signal.signal(signal.SIGALRM, before)
-                break
+                return
             except TooSlow:
                 continue
 

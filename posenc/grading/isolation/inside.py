@@ -35,7 +35,7 @@ from types import ModuleType
 from typing import Any
 
 from posenc.grading import _limits
-from posenc.grading._limits import CallFault, Watch, called_names
+from posenc.grading._limits import CallFault, Limit, Watch, called_names
 from posenc.grading.isolation import plain
 from posenc.grading.isolation.wire import (
     FORWARDED,
@@ -55,8 +55,9 @@ FIGURES = 8
 FIGURE_BYTES = 1 << 20
 MOUNT_PRIVATE = 1 << 18 | 1 << 14
 NO_SETUID_NO_DEVICES = 2 | 4
-# Of mounts, of shared memory, of processes, and of what is left of a network.
-NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x20000000 | 0x40000000
+# Of mounts, of shared memory, and of what is left of a network.
+NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x40000000
+NEW_PROCESSES = 0x20000000
 NEW_USER = 0x10000000
 KEYCTL = 219 if os.uname().machine == "aarch64" else 250
 # Of all that a cell displays.
@@ -67,6 +68,7 @@ CELL = "<cell>"
 # What is shown alike by IPython and by Python itself, up to this length.
 PLAIN = (bool, int, float, complex, str)
 PLAIN_TEXT = 60
+DATA = (list, tuple, dict, set, frozenset, range, *ITERATORS, *SEQUENCES)
 # A cell has to leave so much memory to those after it.
 ROOM = 256 << 20
 libc = ctypes.CDLL(None, use_errno=True)
@@ -154,6 +156,7 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
     """Make copies; those for notebooks that need IPython in a fork of its own."""
     channels = {control.socket: control for control in controls}
     rich: Channel | None = None
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY) if settings["namespaces"] else None
     while channels:
         for each in readable(list(channels), 3600.0):
             try:
@@ -170,8 +173,8 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
             # Another one for each copy, so that nothing that belongs to a user is shared.
             settings["user"] = settings["user"] and settings["user"] + 1
             if request.get("rich"):
-                rich = _forwarded(rich, files, settings, notebook, channels)
-            elif os.fork() == 0:
+                rich = _forwarded(rich, files, settings, notebook, channels, own)
+            elif _forked_apart(own) == 0:
                 _leave(channels, rich)
                 settings["user"] = request.get("user", settings["user"])
                 try:
@@ -190,6 +193,25 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
             os.wait()
 
 
+def _forked_apart(own: int | None) -> int:
+    """Fork; where there are namespaces, the fork is the first process of a new one.
+
+    ``own`` is this process's namespace of processes, to which it comes back.
+    """
+    if own is None:
+        return os.fork()
+    _checked(libc.unshare(NEW_PROCESSES))
+    child = None
+    try:
+        child = os.fork()
+    finally:
+        if child == 0:
+            os.close(own)
+        else:
+            _checked(libc.setns(own, NEW_PROCESSES))
+    return child
+
+
 def _leave(channels: dict[Any, Channel], rich: Channel | None) -> None:
     """Close in a fork what belongs to the process that was forked."""
     for channel in (*channels.values(), *filter(None, [rich])):
@@ -202,6 +224,7 @@ def _forwarded(
     settings: dict[str, Any],
     notebook: _Notebook,
     channels: dict[Any, Channel],
+    own: int | None,
 ) -> Channel:
     """Let the fork that has IPython make a copy, and return the channel to it."""
     for _ in range(2):
@@ -210,7 +233,7 @@ def _forwarded(
             if os.fork() == 0:
                 _die_with_parent()
                 _leave(channels, Channel(ours))
-                for file in files:
+                for file in (*files, *filter(None, [own])):
                     os.close(file)
                 notebook.shell  # noqa: B018 - makes it
                 gc.collect()
@@ -231,18 +254,10 @@ def _forwarded(
 
 def _copy(talk: int, life: int, settings: dict[str, Any], notebook: _Notebook) -> None:
     """Shut this process in, and run a submission's session in a child of it."""
-    if settings["namespaces"]:
-        _die_with_parent()
-        _checked(libc.unshare(NEW_NAMESPACES))
-    child = os.fork()
-    if child:
-        os.close(talk)
-        os.close(life)
-        os.waitpid(child, 0)
-        os._exit(0)
     # Without namespaces it has to outlive its parent, to end what is left of the submission.
     if settings["namespaces"]:
         _die_with_parent()
+        _checked(libc.unshare(NEW_NAMESPACES))
         folder = settings["home"]
         _own_files(folder)
         _give_up_rights(settings["user"])
@@ -463,7 +478,7 @@ def _session(talk: Channel, notebook: _Notebook, *, sweep: bool) -> None:
         os.close(files[0])
         os.close(swept)
         ended = _watched(child, talk, alarm)
-        if sweep:
+        if sweep and (not ended or not _is_alone()):
             _sweep({1, os.getpid()} if ended else {1, os.getpid(), child})
         if not ended:
             os._exit(0)
@@ -516,13 +531,24 @@ def _forked() -> int:
     return os.fork()
 
 
+def _is_alone() -> bool:
+    """Return whether nothing runs in this namespace but this process and the first one."""
+    try:
+        os.kill(-1, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def _sweep(kept: set[int]) -> None:
     """End what a cell or a call left running; in a namespace, all that is seen is the student's."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         stopped: set[int] = set()
         # Again, for what was started meanwhile.
         for _ in range(100):
-            seen = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()}
+            seen = {int(each.name) for each in os.scandir("/proc") if each.name.isdecimal()}
             new = seen - kept - stopped
             if not new:
                 break
@@ -852,19 +878,24 @@ class _Server:
         return {"form": form}, data
 
     def _do_call(self, request: dict, arrays: list[bytes], seconds: float) -> Any:
-        return self._called(request, request["form"], arrays, seconds)
+        return self._called(request, request["form"], arrays, seconds, _limits.alarm)
 
     def _do_calls(self, request: dict, arrays: list[bytes], seconds: float) -> Any:
-        """Make calls until one is too slow, or what they give is too much for one message."""
-        until, process = time.monotonic() + seconds, os.getpid()
+        """Make calls until one tells of all, or what they give is too much for one message."""
+        until = time.monotonic() + seconds
+        with _limits.limits() as limit:
+            return self._calls(request, arrays, until, limit)
+
+    def _calls(self, request: dict, arrays: list[bytes], until: float, limit: Limit) -> Any:
         answers, data, size, at = [], [], 0, 0
+        process = os.getpid()
         for form, count in zip(request["forms"], request["counts"], strict=True):
             left = min(request["each"], until - time.monotonic())
             if left <= 0:
                 break
             self._alarm.set(left + GRACE)
             try:
-                header, parts = self._called(request, form, arrays[at : at + count], left)
+                header, parts = self._called(request, form, arrays[at : at + count], left, limit)
             except Gone:
                 raise
             except BaseException as error:
@@ -880,11 +911,14 @@ class _Server:
                 break
             answers.append({**header, "count": len(parts)})
             data += parts
-            if header.get("fault", [""])[0] == "too slow":
+            if header.get("fault", [""])[0] in ("too slow", "not written yet"):
+                # Mostly, what comes after it ends in the same way.
                 break
         return {"answers": answers}, data
 
-    def _called(self, request: dict, form_given: Any, arrays: list[bytes], seconds: float) -> Any:
+    def _called(
+        self, request: dict, form_given: Any, arrays: list[bytes], seconds: float, limit: Limit
+    ) -> Any:
         """Call a function, and return what it gave, and how it changed its arguments."""
         function = self._target(request["of"])
         args, kwargs = decode(form_given, arrays, self._get)
@@ -895,7 +929,7 @@ class _Server:
             # Encoded within the limits too: it may run code of the value's own.
             return encode(function(*args, **kwargs), self._put)
 
-        form, data = _limits.call(called, (), {}, seconds=seconds, watch=watch, until=_limits.alarm)
+        form, data = _limits.call(called, (), {}, seconds=seconds, watch=watch, until=limit)
         after, changed = encode([args, kwargs], self._put)
         header = {"form": form, "values": len(data)}
         if (after, changed) != (form_given, arrays):
@@ -945,8 +979,7 @@ def _first(values: Any) -> Any:
 
 
 def _is_data(value: Any) -> bool:
-    plain = (list, tuple, dict, set, frozenset, range)
-    return isinstance(value, (*plain, *ITERATORS, *SEQUENCES)) or hasattr(value, "__array__")
+    return isinstance(value, DATA) or hasattr(value, "__array__")
 
 
 def _kinds(error: BaseException) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Container
+from functools import lru_cache
 from typing import Any
 
 # What IPython gives a notebook, what takes long to import, and what looks for a cell's text.
@@ -20,12 +21,18 @@ KEPT = re.compile(r"_{1,3}|_i{1,3}|_[iod]h|_i?\d+")
 ASYNCHRONOUS = (ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
+@lru_cache(maxsize=64)
+def parsed(source: str) -> ast.Module:
+    """Return the tree of a cell, which is for all who ask, so nobody may change it."""
+    return ast.parse(source)
+
+
 def needs_ipython(source: str) -> bool:
     """Return whether a cell is more than Python, or reaches for what IPython has."""
     if RICH.search(source) or "\r" in source:
         return True
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     last = tree.body[-1] if tree.body else None
@@ -63,7 +70,7 @@ def bound(source: str, modules: Container[str]) -> set[str] | None:
         Modules that are imported already, so that to import them does nothing more.
     """
     try:
-        body = ast.parse(source).body
+        body = parsed(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     names: set[str] = set()

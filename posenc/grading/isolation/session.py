@@ -9,9 +9,9 @@ import contextlib
 import importlib
 import re
 import resource
+import select
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +39,6 @@ from posenc.grading.isolation.wire import (
     decode,
     encode,
     named,
-    readable,
 )
 
 # A process that is not ended by whoever waits for it is ended with the whole session.
@@ -50,6 +49,7 @@ CALLBACK_BYTES = 4 << 20
 # Numbers in, times numbers asked for: with less than that, memory is not worth a watch.
 SMALL = 1e6
 CALLBACK_MEMORY = 512 << 20
+NO_BOUND = contextlib.nullcontext()
 # How often a graded cell may end the whole session, and how long running its cells again may take.
 LOSSES = 2
 REPLAY_SECONDS = 300.0
@@ -115,6 +115,7 @@ class Session:
         self._talk: Channel | None = None
         self._life: socket.socket | None = None
         self._server: Channel | None = None
+        self._poll, self._polled = select.poll(), (None, None)
         self._losses, self._replayed, self._room = 0, 0.0, SHOWN_BYTES
         self.generation = 0
         self.names = Names(self)
@@ -254,16 +255,24 @@ class Session:
     def _answer(self, channel: Channel, seconds: float) -> tuple[dict[str, Any], list[bytes]]:
         """Return what a fork answers, or how it ended, as the process that waits for it says."""
         until = monotonic() + seconds
-        ready = readable([channel.socket, self._talk.socket], seconds)
+        ready = self._both(channel).poll(max(seconds, 0.0) * 1000)
         if not ready:
             raise Late
-        if channel.socket in ready:
+        if any(file == channel.socket.fileno() for file, _ in ready):
             with contextlib.suppress(Gone):
                 return channel.receive(seconds=until - monotonic())[:2]
         reply, data, _ = self._talk.receive(seconds=max(until - monotonic(), 1.0))
         if "died" not in reply:
             raise Gone("it does not speak as agreed")
         return reply, data
+
+    def _both(self, channel: Channel) -> select.poll:
+        """Return what waits for a fork or for the process that waits for it."""
+        if self._polled != (channel, self._talk):
+            self._poll, self._polled = select.poll(), (channel, self._talk)
+            for each in self._polled:
+                self._poll.register(each.socket, select.POLLIN)
+        return self._poll
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[Names]:
@@ -294,6 +303,7 @@ class Session:
         """
         until, calls = monotonic() + seconds, 0
         each = request.get("each", seconds)
+        stack = contextlib.ExitStack()
         try:
             self._serve()
             self._server.send({**request, "seconds": seconds}, arrays)
@@ -303,10 +313,12 @@ class Session:
                 if "call" not in reply:
                     break
                 calls += 1
-                if calls > CALLBACKS or monotonic() > until:
-                    raise Late
+                if calls == 1:
+                    limit = stack.enter_context(_limits.limits())
                 left = min(each, until - monotonic())
-                self._server.send(*self.names.called(reply, data, left))
+                if calls > CALLBACKS or left < 0:
+                    raise Late
+                self._server.send(*self.names.called(reply, data, left, limit))
         except Late:
             self._lose()
             raise CallFault("too slow", f"still running after {seconds:.3g} seconds") from None
@@ -316,6 +328,8 @@ class Session:
             # For whoever looks into a fault of ours; the student reads the sentence alone.
             fault.add_note(str(gone))
             raise fault from None
+        finally:
+            stack.close()
         if "died" in reply:
             self._server.close()
             self._server = None
@@ -390,18 +404,6 @@ def _is_small(args: Any, kwargs: Any) -> bool:
 def _is_whole(value: Any) -> bool:
     """Return whether a value is an array that can stand for a whole number."""
     return isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu"
-
-
-@contextlib.contextmanager
-def _bounded(seconds: float) -> Iterator[None]:
-    """Limit the time of a call of our own functions, for its arguments are the student's."""
-    main = threading.current_thread() is threading.main_thread()
-    limit = _limits.alarm if main else _limits.deadline
-    try:
-        with limit(max(seconds, 0.01)):
-            yield
-    except _limits.TooSlow:
-        raise Late from None
 
 
 @contextlib.contextmanager
@@ -484,7 +486,7 @@ class Names(dict):
         What a student puts in the place of a library could otherwise pass every test with it.
         """
         with contextlib.suppress(SyntaxError):
-            for node in ast.parse(source).body:
+            for node in plain.parsed(source).body:
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     found: dict[str, Any] = {}
                     with contextlib.suppress(Exception):
@@ -629,9 +631,12 @@ class Names(dict):
         return get
 
     def called(
-        self, request: dict[str, Any], arrays: list[bytes], seconds: float
+        self, request: dict[str, Any], arrays: list[bytes], seconds: float, limit: _limits.Limit
     ) -> tuple[dict[str, Any], list[bytes]]:
-        """Call one of the judge's functions for the other side, and return the message."""
+        """Call one of the judge's functions for the other side, and return the message.
+
+        It gets so much time and no more, for its arguments are the student's.
+        """
         try:
             args, kwargs = _decoded(request, arrays, self._get())
             function = self._ours[request["call"]]
@@ -641,9 +646,11 @@ class Names(dict):
             if sum(map(len, arrays)) > CALLBACK_BYTES:
                 raise MemoryError("a call of this size is not answered while grading")
             small = _is_small(args, kwargs)
-            with _bounded(seconds), contextlib.nullcontext() if small else _bounded_memory():
+            with limit(max(seconds, 0.01)), NO_BOUND if small else _bounded_memory():
                 form, data = encode(function(*args, **kwargs), self._put)
-        except (Late, Gone):
+        except _limits.TooSlow:
+            raise Late from None
+        except Gone:
             raise
         except Exception as error:
             kinds = [kind.__name__ for kind in type(error).__mro__]
@@ -719,7 +726,7 @@ class Names(dict):
             request.update(each=seconds, off_limits=list(off_limits))
             reply, data = self._session.attempt(request, arrays, total)
             return [
-                partial(self._answer, answer, part, True)
+                Answer(partial(self._answer, answer, part, True), "after" in answer)
                 for answer, part in _answers(reply, data, len(forms))
             ]
         except (CallFault, Gone, MemoryError):
@@ -1001,6 +1008,9 @@ class _RemoteFunction(_Remote, Elsewhere):
 
     def called_names(self) -> set[str]:
         """Return the global names that it uses."""
-        names = self._names._ask({"do": "names", "of": self.target()})
-        known = names if isinstance(names, list) else []
-        return {name for name in known if isinstance(name, str)}
+        known = self.found()
+        if "names" not in known:
+            names = self._names._ask({"do": "names", "of": self.target()})
+            names = names if isinstance(names, list) else []
+            known["names"] = {name for name in names if isinstance(name, str)}
+        return known["names"]

@@ -39,6 +39,7 @@ GRACE = 2.0
 # What is read, and sent, at once.
 PIECE = 1 << 16
 FRAME = struct.Struct("<II")
+READER, WRITER = json.JSONDecoder(), json.JSONEncoder()
 DTYPE = re.compile(r"[<>|=]?([biufc]\d+|[US]\d+|[mM]8(\[\d*\w+\])?)")
 # Kinds of dtype whose content crosses; of any other, an array is an object of the other side.
 NUMERIC = "biufc"
@@ -47,6 +48,9 @@ KINDS = (
     *("array", "objects", "complex", "tuple", "set", "frozenset", "dict", "range", "items"),
     "opaque",
 )
+# What crosses as JSON has it.
+ALIKE = (int, float, bool, type(None))
+SHORT = (float, bool, str, type(None))
 # Different classes of opaque things in one message.
 CLASSES = 1000
 # What the judge asks of an object as Python's operators do; never whether it is equal.
@@ -119,7 +123,7 @@ def encode(value: Any, put: Put = lambda value: None) -> tuple[Any, list[bytes]]
 
 def _encode(value: Any, put: Put, arrays: list[bytes], depth: int) -> Any:
     """Return one value; a subclass crosses as the class that it extends."""
-    if value is None or type(value) in (bool, float, str):
+    if type(value) in SHORT:
         return value
     if type(value) is int and value.bit_length() <= INT_BITS:
         return value
@@ -144,9 +148,9 @@ def _encode(value: Any, put: Put, arrays: list[bytes], depth: int) -> Any:
         return _encode(item, put, arrays, depth + 1)
 
     if isinstance(value, list):
-        return [inner(item) for item in value]
+        return [item if type(item) in SHORT else inner(item) for item in value]
     if isinstance(value, tuple):
-        return {"tuple": [inner(item) for item in value]}
+        return {"tuple": [item if type(item) in SHORT else inner(item) for item in value]}
     if isinstance(value, set | frozenset):
         kind = "set" if isinstance(value, set) else "frozenset"
         return {kind: [inner(item) for item in value]}
@@ -228,21 +232,23 @@ class _Decoder:
         return self._classes[key]
 
     def value(self, form: Any) -> Any:
-        if isinstance(form, list):
-            return [self.value(item) for item in form]
-        if isinstance(form, str):
+        shape = type(form)
+        if shape is list:
+            return self._values(form)
+        if shape is str:
             return form if form.isascii() else clean(form, len(form))
-        if not isinstance(form, dict):
+        if shape is not dict:
             return form
         kind, content = next(iter(form.items()))
         read = READ.get(kind)
         return read(self, content, form) if read else self._get(kind, content)
 
+    def _values(self, forms: list[Any]) -> list[Any]:
+        return [form if type(form) in ALIKE else self.value(form) for form in forms]
+
     def _read_array(self, content: Any, form: dict[str, Any]) -> Any:
         name, shape = content
-        if not DTYPE.fullmatch(name):
-            raise Gone(f"it sent an array of an unknown dtype: {name!r:.40}")
-        array = np.frombuffer(next(self._arrays), np.dtype(name)).reshape(shape)
+        array = np.frombuffer(next(self._arrays), _dtype(name)).reshape(shape)
         if form.get("scalar"):
             return array[()]
         order = form.get("order")
@@ -267,7 +273,7 @@ class _Decoder:
         return complex(*content)
 
     def _read_tuple(self, content: Any, _form: dict[str, Any]) -> tuple:
-        return tuple(self.value(item) for item in content)
+        return tuple(self._values(content))
 
     def _read_set(self, content: Any, _form: dict[str, Any]) -> Any:
         if not self._may_hash(content):
@@ -302,6 +308,13 @@ class _Decoder:
         return self._named(Opaque, content)()
 
 
+@lru_cache(maxsize=64)
+def _dtype(name: str) -> np.dtype:
+    if not DTYPE.fullmatch(name):
+        raise Gone(f"it sent an array of an unknown dtype: {name!r:.40}")
+    return np.dtype(name)
+
+
 READ = {kind: getattr(_Decoder, f"_read_{kind}") for kind in KINDS}
 
 
@@ -325,6 +338,8 @@ class Channel:
 
     def __init__(self, connection: socket.socket, *, patience: float | None = None) -> None:
         self.socket, self._patience = connection, patience
+        # Whatever a student made the default.
+        connection.settimeout(None)
         self._rest = bytearray()
 
     def send(self, header: dict[str, Any], arrays: list[bytes] = (), *, files: list[int] = ()):
@@ -335,21 +350,20 @@ class Channel:
         Gone
             If the other side ended.
         """
-        text = json.dumps({**header, "arrays": [len(data) for data in arrays]}).encode()
+        text = WRITER.encode({**header, "arrays": [*map(len, arrays)]}).encode()
         size = sum(map(len, arrays))
         if len(text) > HEADER_BYTES or size > ARRAY_BYTES:
             raise MemoryError
         start = FRAME.pack(len(text), size)
         try:
-            self.socket.settimeout(self._patience)
             if files:
-                socket.send_fds(self.socket, [start], list(files))
+                self._send_all(start, files)
                 start = b""
             if size < PIECE:
-                self.socket.sendall(b"".join([start, text, *arrays]))
+                self._send_all(b"".join([start, text, *arrays]))
             else:
                 for part in (start + text, *arrays):
-                    self.socket.sendall(part)
+                    self._send_all(part)
         except OSError as error:
             raise Gone(str(error)) from None
 
@@ -368,7 +382,6 @@ class Channel:
         until = None if seconds is None else monotonic() + seconds
         given: list[int] = []
         try:
-            self.socket.settimeout(seconds)
             if files:
                 start, given, _, _ = socket.recv_fds(self.socket, FRAME.size, files)
                 if len(start) < FRAME.size:
@@ -380,34 +393,57 @@ class Channel:
                 raise Gone("it sent more than can be taken")
             # What is read beyond this message loses the files that come with the next one.
             ahead = 0 if files else PIECE
-            header = json.loads(self._exactly(length, until, ahead))
+            header = READER.decode(self._exactly(length, until, ahead).decode())
             counts = _parted(header["arrays"], size)
             arrays = [self._exactly(count, until, ahead) for count in counts]
         except (Gone, Late, KeyboardInterrupt):
             raise
-        except TimeoutError:
-            raise Late from None
         except OSError as error:
             raise Gone(str(error)) from None
         except Exception as error:
             raise Gone(f"it sent what is no message: {type(error).__name__}") from None
         return header, arrays, given
 
+    def _send_all(self, data: bytes | bytearray, files: list[int] = ()) -> None:
+        flags = 0 if self._patience is None else socket.MSG_DONTWAIT
+        until, left = None, memoryview(data)
+        while left:
+            try:
+                if files:
+                    # socket.send_fds forgets the flags.
+                    passed = socket.SOL_SOCKET, socket.SCM_RIGHTS, Buffer("i", files)
+                    sent, files = self.socket.sendmsg([left], [passed], flags), ()
+                else:
+                    sent = self.socket.send(left, flags)
+                left = left[sent:]
+            except BlockingIOError:
+                until = until or monotonic() + self._patience
+                if not self._waited(select.POLLOUT, until):
+                    raise Gone("it does not read") from None
+
     def _exactly(self, count: int, until: float | None, ahead: int = PIECE) -> bytearray:
         # Its pages are taken as they are filled, whatever was announced.
         while len(self._rest) < count:
-            if until is not None:
-                left = until - monotonic()
-                if left <= 0:
-                    raise Late
-                self.socket.settimeout(left)
-            got = self.socket.recv(max(ahead, min(count - len(self._rest), 16 * PIECE)))
+            most = max(ahead, min(count - len(self._rest), 16 * PIECE))
+            try:
+                # Mostly it is there already.
+                got = self.socket.recv(most, socket.MSG_DONTWAIT if until else 0)
+            except BlockingIOError:
+                if not self._waited(select.POLLIN, until):
+                    raise Late from None
+                continue
             if not got:
                 raise Gone("it ended")
             self._rest += got
         data = self._rest[:count]
         del self._rest[:count]
         return data
+
+    def _waited(self, event: int, until: float) -> bool:
+        """Wait until it can be read or written to, and return whether it can."""
+        poll = select.poll()
+        poll.register(self.socket, event)
+        return bool(poll.poll(max(until - monotonic(), 0.0) * 1000))
 
     def close(self) -> None:
         """Close the socket."""
