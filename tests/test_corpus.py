@@ -9,6 +9,7 @@ import corpus_files
 import pytest
 
 from posenc.exercises import ASSIGNMENTS
+from posenc.grading import run
 from posenc.grading.isolation.sandbox import Sandbox, can_isolate
 from posenc.grading.results import STATES
 from posenc.grading.workers import Assigned, Job, judged
@@ -103,6 +104,38 @@ def test_a_sample_ends_as_it_should(name, tmp_path, sandboxes):
 @pytest.mark.parametrize("name", [entry.name for entry in corpus.ENTRIES if not entry.quick])
 def test_each_ends_as_it_should(name, tmp_path, sandboxes):
     assert not difference(ENTRIES[name], judge(ENTRIES[name], tmp_path, sandboxes))
+
+
+def test_the_same_notebook_without_an_answer_is_run_once(tmp_path, sandboxes, monkeypatch):
+    sandbox, given = sandboxes("00-start")
+    ran = []
+    monkeypatch.setattr(
+        run, "run", lambda *args, run=run.run, **more: ran.append(1) or run(*args, **more)
+    )
+    blanks = {}
+
+    def ended(whose, blanks, *, own="", beside=""):
+        folder = tmp_path / whose
+        folder.mkdir()
+        notebook = json.loads(given.released["00-start"])
+        if own:
+            cell = {"cell_type": "code", "id": "own", "metadata": {}, "outputs": [], "source": own}
+            notebook["cells"].append({**cell, "execution_count": None})
+        (folder / "00-start.ipynb").write_text(json.dumps(notebook), "utf-8")
+        if beside:
+            (folder / "mine.py").write_text(beside, "utf-8")
+        found = judged(Job(whose, folder, "00-start"), given, sandbox, blanks)
+        return found.result, found.notebook, found.scores, found.untouched
+
+    first = ended("first", blanks)
+    assert first[0].state == "blank"
+    assert ended("second", blanks) == first
+    assert len(ran) == 1
+    assert ended("alone", None) == first
+    # One that shows something, or may find something, is another one.
+    assert "17 and 4" in ended("shows", blanks, own="print('17', 'and', 4)")[1]
+    assert ended("beside", blanks, beside="x = 1")[0].state == "blank"
+    assert len(ran) == 4
 
 
 @pytest.mark.parametrize("order", [("leaves", "steal-leftovers"), ("steal-leftovers", "leaves")])

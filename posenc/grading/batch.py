@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -164,8 +165,12 @@ def grade(
         Each submission, once it is written down.
     """
     with judging(work.jobs, given, jobs, sandbox) as results:
-        # Imported while the first submissions are judged.
-        from posenc.grading.record import Recorder
+        # Imported while the first submissions are judged; hardly anything of it is garbage.
+        gc.disable()
+        try:
+            from posenc.grading.record import Recorder
+        finally:
+            gc.enable()
 
         with Recorder(course, given, create_students=create_students) as recorder:
             for judged in results:

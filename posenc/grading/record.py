@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.utils import is_grade
 from sqlalchemy.exc import SAWarning
 
 from posenc.grading.assignments import CourseError
 from posenc.grading.results import BLANK, FAULT, GRADED
-from posenc.grading.workers import Assigned, Judged
+from posenc.grading.workers import Assigned, Judged, notebook_of
 
 
 class Recorder:
@@ -60,7 +59,7 @@ class Recorder:
             known = {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
             for cells in (notebook.grade_cells, notebook.solution_cells, notebook.task_cells):
                 self._cells.update({cell.id: cell.name for cell in cells})
-            cells = nbformat.reads(text, as_version=4).cells
+            cells = notebook_of(text).cells
             now = {
                 cell.metadata.nbgrader.grade_id: float(cell.metadata.nbgrader.points)
                 for cell in cells

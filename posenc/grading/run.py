@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import groupby
 from numbers import Real
 from typing import Any
@@ -125,7 +126,13 @@ def _is_judged(cell: Any) -> bool:
     part = cell.metadata.get("nbgrader", {})
     if part.get("solution"):
         return False
-    return bool(part.get("grade") or (part.get("locked") and CHECK.fullmatch(cell.source)))
+    return bool(part.get("grade")) or is_check(cell)
+
+
+def is_check(cell: Any) -> bool:
+    """Return whether a cell is a check of the instructor's, which counts nothing."""
+    part = cell.metadata.get("nbgrader", {})
+    return bool(part.get("locked") and not part.get("grade") and CHECK.fullmatch(cell.source))
 
 
 class _Judge:
@@ -160,9 +167,7 @@ class _Judge:
         if solved:
             text = "\n".join(solutions)
             self._names.asked.update(defined(text))
-            self._names.read = frozenset(
-                node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)
-            )
+            self._names.read = _read(text)
             self._names.operators = frozenset(re.findall(r"__\w+__", text))
 
     def run_all(self, cells: list[Any]) -> None:
@@ -252,17 +257,24 @@ class _Judge:
         return Task(part["grade_id"], points, most, "wrong", (sentence,))
 
 
+@lru_cache(maxsize=8)
+def _read(source: str) -> frozenset[str]:
+    """Return the names that stand in a text."""
+    tree = ast.parse(source)
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
 def _definitions(source: str) -> dict[str, Any]:
     """Return the functions, classes and plain values that a cell of the instructor's defines."""
     found: dict[str, Any] = {}
     with contextlib.suppress(SyntaxError):
-        tree = ast.parse(source)
         kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-        tree.body = [
+        body = [
             node
-            for node in tree.body
+            for node in plain.parsed(source).body
             if isinstance(node, kinds) or (isinstance(node, ast.Assign) and _is_plain(node.value))
         ]
+        tree = ast.Module(body, [])
         with contextlib.suppress(Exception):
             exec(compile(tree, "<definitions>", "exec", dont_inherit=True), found)
     found.pop("__builtins__", None)

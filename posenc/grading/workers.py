@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import gc
 import json
@@ -32,6 +33,8 @@ from posenc.grading.results import BLANK, FAULT, GRADED, MISSING, UNGRADABLE, Re
 JOB_SECONDS = 900.0
 # In the place of a submission's number.
 TRIAL = -1
+# Of notebooks without an answer, but with cells of their own, there may be many.
+BLANKS = 20
 
 
 @dataclass(frozen=True)
@@ -121,22 +124,50 @@ class Judged:
         return cls(job, result, text, files, scores, frozenset(untouched))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _valid(text: str) -> str:
     return json.dumps(nbformat.reads(text, as_version=4))
 
 
-def _notebook(text: str) -> Any:
+def notebook_of(text: str) -> Any:
     """Return a notebook of the instructor's, which is validated once."""
     return nbformat.from_dict(json.loads(_valid(text)))
 
 
-def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
-    """Judge one submission; whatever goes wrong on our side is a result too."""
+def _validate(assigned: Assigned) -> None:
+    """Read the instructor's notebooks, before processes are forked that each would have to."""
+    for whose, texts in (("instructor's", assigned.sources), ("students'", assigned.released)):
+        for name, text in texts.items():
+            try:
+                notebook_of(text)
+            except Exception as error:
+                raise CourseError(
+                    f"the {whose} version of {name}.ipynb can't be read ({type(error).__name__}); "
+                    f"run: nbgrader generate_assignment {assigned.name}"
+                ) from None
+
+
+def judged(
+    job: Job, assigned: Assigned, sandbox: Sandbox, blanks: dict[str, tuple] | None = None
+) -> Judged:
+    """Judge one submission; whatever goes wrong on our side is a result too.
+
+    Parameters
+    ----------
+    job : Job
+        What to judge.
+    assigned : Assigned
+        What to judge by.
+    sandbox : Sandbox
+        Where the student's cells run.
+    blanks : dict of str to tuple, optional
+        Notebooks without an answer that were judged before, and their results, by their text;
+        another one with the same text is not run again.
+    """
     files: dict[str, bytes] = {}
     try:
-        source = _notebook(assigned.sources[job.name])
-        released = _notebook(assigned.released[job.name])
+        source = notebook_of(assigned.sources[job.name])
+        released = notebook_of(assigned.released[job.name])
         others = frozenset(assigned.sources) - {job.name}
         submitted = rebuild.find(job.folder, job.name, others=others)
         files = submitted.files
@@ -146,23 +177,30 @@ def judged(job: Job, assigned: Assigned, sandbox: Sandbox) -> Judged:
             notebook, result = released, _result(UNGRADABLE, submitted.notes)
         else:
             notebook, notes, blank = rebuild.rebuild(source, released, submitted.notebook)
+            notes = (*submitted.notes, *notes)
+            text = nbformat.writes(notebook) if blank and not files and blanks is not None else ""
+            if text and text in blanks:
+                notebook, result = copy.deepcopy(blanks[text])
+                return Judged.of(job, replace(result, notes=notes), notebook, files)
             result = run.run(
                 notebook,
                 sandbox,
                 files={**files, **assigned.files},
-                notes=(*submitted.notes, *notes),
+                notes=notes,
                 seconds=assigned.cell_seconds,
                 source=source,
             )
             if blank and result.state == GRADED:
                 result = replace(result, state=BLANK)
+                if text and len(blanks) < BLANKS:
+                    blanks[text] = notebook, result
     except Exception as error:
         return _failed(job, assigned, f"{type(error).__name__}: {error}", files)
     return Judged.of(job, result, notebook, files)
 
 
 def _failed(job: Job, assigned: Assigned, what: str, files: dict[str, bytes]) -> Judged:
-    return Judged.of(job, fault(what), _notebook(assigned.released[job.name]), files)
+    return Judged.of(job, fault(what), notebook_of(assigned.released[job.name]), files)
 
 
 def unsolved(assigned: Assigned, sandbox: Sandbox) -> str:
@@ -171,11 +209,13 @@ def unsolved(assigned: Assigned, sandbox: Sandbox) -> str:
         if SOLUTION_MARK not in text:
             # Nobody says that what stands in there is a solution.
             continue
-        source = _notebook(text)
+        source = notebook_of(text)
         parts = [cell.metadata.get("nbgrader", {}) for cell in source.cells]
         judged = {part["grade_id"] for part in parts if part.get("grade") and not part["solution"]}
+        tried = notebook_of(text)
+        tried.cells = [cell for cell in tried.cells if not run.is_check(cell)]
         result = run.run(
-            _notebook(text),
+            tried,
             sandbox,
             files=assigned.files,
             seconds=assigned.cell_seconds,
@@ -236,6 +276,7 @@ def judging(
         raise CourseError(str(error)) from None
     workers: list[_Worker] = []
     with contextlib.closing(sandbox):
+        _validate(assigned)
         # Of the objects that there are by now, none is looked at again for what can be freed.
         gc.freeze()
         try:
@@ -360,12 +401,13 @@ def _work(connection: Connection, assigned: Assigned, sandbox: Sandbox | None) -
         ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
     try:
         sandbox = sandbox or Sandbox(assigned.name)
+        blanks: dict[str, tuple] = {}
         while True:
             job = connection.recv()
             if job is None:
                 connection.send(unsolved(assigned, sandbox))
                 continue
-            found = judged(job, assigned, sandbox)
+            found = judged(job, assigned, sandbox, blanks)
             if found.result.state == FAULT:
                 # It may be the process for student code that failed, so once more with another.
                 sandbox.close()
