@@ -117,7 +117,9 @@ def submit(folder: Path, count: int, names: tuple[str, ...]) -> Iterator[Path]:
 
 
 def environment() -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if key != "POSENC_DB"}
+    # Python keeps what it compiled, as it does where nobody forbids it.
+    left_out = ("POSENC_DB", "PYTHONDONTWRITEBYTECODE")
+    kept = {key: value for key, value in os.environ.items() if key not in left_out}
     return kept | {
         # nbgrader starts alembic by its name.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]]),

@@ -209,6 +209,7 @@ def test_without_the_course_seed_nothing_is_graded_but_by_wish(here, monkeypatch
         ("gradebook.db", [NAME], 1, f"run: nbgrader generate_assignment {NAME}"),
         ("nbgrader_config.py", [NAME], 1, "has no nbgrader_config.py"),
         ("autograded", [NAME], 1, "autograded"),
+        ("exercises", [NAME], 1, f"students' version of {NAME}.ipynb can't be read (NotJSONError)"),
     ],
 )
 def test_what_stops_it_is_one_sentence(here, capsys, change, words, status, sentence):
@@ -216,6 +217,8 @@ def test_what_stops_it_is_one_sentence(here, capsys, change, words, status, sent
         (here / change).write_text("in the way", "utf-8")
     elif change == "submitted":
         shutil.rmtree(here / change)
+    elif change == "exercises":
+        (here / change / NOTEBOOK).write_text("{", "utf-8")
     elif change:
         (here / change).unlink()
     assert cli.main(["grade", *words]) == status
@@ -224,6 +227,25 @@ def test_what_stops_it_is_one_sentence(here, capsys, change, words, status, sent
     line = said.err.splitlines()[-1]
     assert line.startswith("posenc: ")
     assert sentence in line
+
+
+def test_the_start_leaves_out_what_grading_does_not_use():
+    """What is left out can be imported later all the same."""
+    source = """
+import sys
+from posenc.grading import cli
+with cli._importing_less():
+    from posenc.grading import grade_command
+from posenc.grading import record
+loaded = {name.partition(".")[0] for name in sys.modules}
+assert not loaded & {"setuptools", "pkg_resources", "urllib3", "jupyter_server"}, loaded
+from setuptools.archive_util import unpack_archive
+import requests
+assert callable(unpack_archive) and callable(requests.get)
+"""
+    words = [sys.executable, "-c", source]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_a_locked_gradebook_is_one_sentence(here, capsys):
@@ -250,6 +272,15 @@ def test_a_missing_nbgrader_is_one_sentence(here, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "nbgrader.coursedir", None)
     assert cli.main(["grade", NAME]) == 1
     assert 'nbgrader is not installed; run: pip install "posenc[class]"' in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not sandbox.can_isolate(), reason="nothing is bound without bubblewrap")
+def test_what_notebooks_import_and_is_missing_is_one_sentence(here, monkeypatch, capsys):
+    found = sandbox.find_spec
+    monkeypatch.setattr(sandbox, "find_spec", lambda n: None if n == "matplotlib" else found(n))
+    assert cli.main(["grade", NAME]) == 1
+    said = capsys.readouterr().err
+    assert said == 'posenc: matplotlib is not installed; run: pip install "posenc[class]"\n'
 
 
 @pytest.mark.parametrize("words", [["--jobs", "0"], ["--jobs", "two"], ["--jobs"], []])

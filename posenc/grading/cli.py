@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
+from types import ModuleType
 
 import posenc
 from posenc.grading import assignments
@@ -15,8 +19,10 @@ from posenc.grading.assignments import CourseError
 
 # What the extra "class" installs and these commands import.
 CLASS_MODULES = {
+    "IPython",
     "jupyter_client",
     "jupytext",
+    "matplotlib",
     "nbconvert",
     "nbformat",
     "nbgrader",
@@ -243,7 +249,8 @@ def _exercises(options: argparse.Namespace) -> int:
 
 def _grade(options: argparse.Namespace) -> int:
     root = assignments.find_root()
-    _import_less()
+    # Python would look through all objects once more before it ends.
+    atexit.register(gc.freeze)
     from posenc.grading.isolation.sandbox import Sandbox
 
     try:
@@ -252,7 +259,8 @@ def _grade(options: argparse.Namespace) -> int:
         return _fail(str(error))
     with contextlib.closing(sandbox):
         # Meanwhile the sandbox gets ready.
-        from posenc.grading import grade_command
+        with _importing_less():
+            from posenc.grading import grade_command
 
         try:
             done = grade_command.grade(
@@ -274,14 +282,40 @@ def _grade(options: argparse.Namespace) -> int:
     return 0 if done else 1
 
 
-def _import_less() -> None:
+class _Later(ModuleType):
+    """A module that is imported when something of it is used."""
+
+    def __getattr__(self, name: str) -> object:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+@contextlib.contextmanager
+def _importing_less() -> Iterator[None]:
     """Keep out what grading does not use and would take most of its start."""
-    # For a format that no notebook has, jsonschema would build a grammar.
-    sys.modules.setdefault("rfc3987_syntax", None)
+    # For formats that no notebook has, jsonschema would import parsers.
+    for name in ("rfc3987_syntax", "rfc3986_validator", "isoduration", "webcolors", "uri_template"):
+        sys.modules.setdefault(name, None)
     found = find_spec("nbgrader")
     if found and "nbgrader" not in sys.modules:
         # The package's own file imports nbgrader's servers; its modules do without.
         sys.modules["nbgrader"] = module_from_spec(found)
+    # Of use where JupyterHub says who is who.
+    sys.modules.setdefault("requests", _Later("requests"))
+    # Of use to collect archives; whoever imports it after this gets the real one.
+    archives = ModuleType("setuptools.archive_util")
+    archives.unpack_archive = archives.unpack_tarfile = archives.unpack_zipfile = None
+    stands_in = sys.modules.setdefault(archives.__name__, archives) is archives
+    # While modules are loaded, hardly anything is garbage.
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+        if stands_in:
+            del sys.modules[archives.__name__]
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -314,8 +314,13 @@ def _within(path: Path, folders: list[Path]) -> bool:
 
 def _prefixes() -> set[Path]:
     """Return the folders that hold Python and what notebooks import."""
-    folders = {Path(find_spec(name).origin).parents[1] for name in LIBRARIES}
-    return folders | {Path(sys.base_prefix), Path(sys.prefix)}
+    folders = {Path(sys.base_prefix), Path(sys.prefix)}
+    for name in LIBRARIES:
+        found = find_spec(name)
+        if found is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        folders.add(Path(found.origin).parents[1])
+    return folders
 
 
 def _libraries() -> list[Path]:
