@@ -239,8 +239,10 @@ with cli._importing_less():
 from posenc.grading import record
 loaded = {name.partition(".")[0] for name in sys.modules}
 assert not loaded & {"setuptools", "pkg_resources", "urllib3", "jupyter_server"}, loaded
+from importlib.util import find_spec
+assert find_spec("requests").origin
 from setuptools.archive_util import unpack_archive
-import requests
+import requests.exceptions
 assert callable(unpack_archive) and callable(requests.get)
 """
     words = [sys.executable, "-c", source]

@@ -493,6 +493,57 @@ TRACES = {
 }
 
 
+ANYBODY = """
+import contextlib, os, sys
+os.setgroups([])
+os.setresgid(4321, 4321, 4321)
+os.setresuid(4321, 4321, 4321)
+from posenc.grading import _check
+from posenc.grading.isolation.sandbox import Sandbox
+from posenc.grading.isolation.session import Session
+for rich in (False, True):
+    with Sandbox("00-start", isolated=True) as sandbox:
+        process = sandbox._process.pid
+        for _ in range(3):
+            with contextlib.closing(sandbox.shared()) as one, Session(one, rich=rich) as session:
+                session.cell(sys.argv[1], 20.0)
+                with session.serving() as names:
+                    assert _check.check_in(names, "rotation_matrix").passed
+        assert sandbox._process.pid == process and sandbox._process.poll() is None
+print("graded as", os.geteuid())
+"""
+
+
+@as_root
+@shut_in
+def test_somebody_who_is_not_root_can_grade():
+    # What lies in root's own folders can't be read by others, so it is bound above these.
+    folders = {Path(sys.base_prefix), Path(sys.prefix), ROOT}
+    closed = {
+        above
+        for folder in folders
+        for above in folder.parents
+        if above.is_dir() and not above.stat().st_mode & 0o001
+    }
+    words = ["bwrap", "--dev-bind", "/", "/", "--cap-add", "ALL"]
+    for above in sorted(closed):
+        words += ["--tmpfs", str(above)]
+    for folder in sorted(folders):
+        if any(folder.is_relative_to(above) for above in closed):
+            for above in reversed(folder.parents[:-1]):
+                words += ["--perms", "0755", "--dir", str(above)]
+            words += ["--ro-bind", str(folder), str(folder)]
+    ended = subprocess.run(
+        [*words, sys.executable, "-c", ANYBODY, RIGHT],
+        cwd="/",
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/tmp"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.stdout == "graded as 4321\n", ended.stderr
+
+
 STARTS = """
 import glob, os
 

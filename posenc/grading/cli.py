@@ -301,8 +301,11 @@ def _importing_less() -> Iterator[None]:
     if found and "nbgrader" not in sys.modules:
         # The package's own file imports nbgrader's servers; its modules do without.
         sys.modules["nbgrader"] = module_from_spec(found)
-    # Of use where JupyterHub says who is who.
-    sys.modules.setdefault("requests", _Later("requests"))
+    if "requests" not in sys.modules:
+        # Of use where JupyterHub says who is who.
+        later = _Later("requests")
+        later.__spec__ = find_spec("requests")
+        sys.modules["requests"] = later
     # Of use to collect archives; whoever imports it after this gets the real one.
     archives = ModuleType("setuptools.archive_util")
     archives.unpack_archive = archives.unpack_tarfile = archives.unpack_zipfile = None

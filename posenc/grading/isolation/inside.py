@@ -55,9 +55,8 @@ FIGURES = 8
 FIGURE_BYTES = 1 << 20
 MOUNT_PRIVATE = 1 << 18 | 1 << 14
 NO_SETUID_NO_DEVICES = 2 | 4
-# Of mounts, of shared memory, and of what is left of a network.
-NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x40000000
-NEW_PROCESSES = 0x20000000
+# Of mounts, of shared memory, of processes, and of what is left of a network.
+NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x20000000 | 0x40000000
 NEW_USER = 0x10000000
 KEYCTL = 219 if os.uname().machine == "aarch64" else 250
 # Of all that a cell displays.
@@ -156,7 +155,6 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
     """Make copies; those for notebooks that need IPython in a fork of its own."""
     channels = {control.socket: control for control in controls}
     rich: Channel | None = None
-    own = os.open("/proc/self/ns/pid", os.O_RDONLY) if settings["namespaces"] else None
     while channels:
         for each in readable(list(channels), 3600.0):
             try:
@@ -173,8 +171,8 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
             # Another one for each copy, so that nothing that belongs to a user is shared.
             settings["user"] = settings["user"] and settings["user"] + 1
             if request.get("rich"):
-                rich = _forwarded(rich, files, settings, notebook, channels, own)
-            elif _forked_apart(own) == 0:
+                rich = _forwarded(rich, files, settings, notebook, channels)
+            elif os.fork() == 0:
                 _leave(channels, rich)
                 settings["user"] = request.get("user", settings["user"])
                 try:
@@ -193,25 +191,6 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
             os.wait()
 
 
-def _forked_apart(own: int | None) -> int:
-    """Fork; where there are namespaces, the fork is the first process of a new one.
-
-    ``own`` is this process's namespace of processes, to which it comes back.
-    """
-    if own is None:
-        return os.fork()
-    _checked(libc.unshare(NEW_PROCESSES))
-    child = None
-    try:
-        child = os.fork()
-    finally:
-        if child == 0:
-            os.close(own)
-        else:
-            _checked(libc.setns(own, NEW_PROCESSES))
-    return child
-
-
 def _leave(channels: dict[Any, Channel], rich: Channel | None) -> None:
     """Close in a fork what belongs to the process that was forked."""
     for channel in (*channels.values(), *filter(None, [rich])):
@@ -224,7 +203,6 @@ def _forwarded(
     settings: dict[str, Any],
     notebook: _Notebook,
     channels: dict[Any, Channel],
-    own: int | None,
 ) -> Channel:
     """Let the fork that has IPython make a copy, and return the channel to it."""
     for _ in range(2):
@@ -233,7 +211,7 @@ def _forwarded(
             if os.fork() == 0:
                 _die_with_parent()
                 _leave(channels, Channel(ours))
-                for file in (*files, *filter(None, [own])):
+                for file in files:
                     os.close(file)
                 notebook.shell  # noqa: B018 - makes it
                 gc.collect()
@@ -254,10 +232,19 @@ def _forwarded(
 
 def _copy(talk: int, life: int, settings: dict[str, Any], notebook: _Notebook) -> None:
     """Shut this process in, and run a submission's session in a child of it."""
+    if settings["namespaces"]:
+        _die_with_parent()
+        # Not in the process that is ready: only root could bring that back to where it was.
+        _checked(libc.unshare(NEW_NAMESPACES))
+    child = os.fork()
+    if child:
+        os.close(talk)
+        os.close(life)
+        os.waitpid(child, 0)
+        os._exit(0)
     # Without namespaces it has to outlive its parent, to end what is left of the submission.
     if settings["namespaces"]:
         _die_with_parent()
-        _checked(libc.unshare(NEW_NAMESPACES))
         folder = settings["home"]
         _own_files(folder)
         _give_up_rights(settings["user"])
