@@ -92,7 +92,7 @@ class Recorder:
     def _together(self) -> Iterator[None]:
         """Keep nbgrader, which commits after each step, from committing a part."""
         database = self._gradebook.db
-        database.commit = database.flush
+        database.commit = lambda: None
         try:
             yield
         finally:

@@ -490,7 +490,8 @@ def _defined(request: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
         error = raised
     bound = [name for name, value in before.items() if id(names.get(name)) != value]
     error = _error(error, request["seconds"])
-    return {"printed": "", "shown": [], "bound": bound, "error": error, "figures": 0}
+    facts = {"bound": bound, "error": error, "forked": False}
+    return {"printed": "", "shown": [], "figures": 0, **facts}
 
 
 def _is_full() -> bool:

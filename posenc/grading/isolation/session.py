@@ -156,10 +156,11 @@ class Session:
         try:
             ran = self._ran(reply, figures, monotonic() - started)
             bound = list(map(str, reply["bound"]))
-            # A cell that leaves no working process behind must not cost the next one.
-            self._talk.send({"do": "answer"})
-            if self._talk.receive(seconds=PATIENCE)[0].get("answer") is not True:
-                raise Gone("it does not speak as agreed")
+            if reply.get("forked") is not False:
+                # A cell that leaves no working process behind must not cost the next one.
+                self._talk.send({"do": "answer"})
+                if self._talk.receive(seconds=PATIENCE)[0].get("answer") is not True:
+                    raise Gone("it does not speak as agreed")
         except (Gone, Late, KeyError, TypeError, AttributeError, ValueError):
             self._lose()
             return Ran(ended="lost", seconds=monotonic() - started)
