@@ -71,6 +71,13 @@ def test_what_is_close_is_what_numpy_says(numbers, tolerances, near):
         assert _judge._is_close(other, wanted, atol, rtol) is says
 
 
+def test_integers_that_overflowed_are_compared_as_numbers():
+    smallest = np.iinfo(np.int64).min
+    wanted = np.array([smallest, 5])
+    assert _judge._is_close(wanted.astype(float), wanted, 1e-6, 1e-6)
+    assert not _judge._is_close(wanted + np.array([0.0, 1.0]), wanted, 1e-6, 1e-6)
+
+
 def test_a_recognised_misconception():
     report = notebook(IGNORES_BASE, "check('inverse_frequencies')")
     assert (report.points, report.state) == (2.5, "wrong")

@@ -480,6 +480,9 @@ class _Difference(Failure):
 
 def _is_close(array: np.ndarray, wanted: np.ndarray, atol: float, rtol: float) -> bool:
     """Return whether all numbers are as wanted; to find those that are not takes longer."""
+    if wanted.dtype.kind != "f":
+        # The size of an integer may be none that an integer can have.
+        wanted = wanted.astype(np.result_type(wanted, 1.0))
     if np.isfinite(array).all() and np.isfinite(wanted).all():
         return bool((np.abs(array - wanted) <= atol + rtol * np.abs(wanted)).all())
     return bool(np.isclose(array, wanted, atol=atol, rtol=rtol, equal_nan=True).all())

@@ -84,26 +84,20 @@ def masked(text: str, module: str, chapter: int, *, later: bool) -> str:
         kept = set(defined) - {name for name in chapters if chapters[name] >= chapter}
         kept |= set(_assigned(tree.body))
     used = set().union(*(_names_used(node) for node in tree.body if _names_bound(node) & kept))
-    lines = text.splitlines()
-    parts = ["from posenc.grading._limits import masked"]
+    body = [ast.parse("from posenc.grading._limits import masked").body[0]]
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            parts.insert(0, _text(node, lines))
-        elif isinstance(node, ast.ImportFrom) and node.module.startswith("posenc."):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("posenc."):
             # What another module no longer has can't be imported from it.
             node.names = [alias for alias in node.names if alias.name in used]
-            parts += [ast.unparse(node)] if node.names else []
+            body += [node] if node.names else []
         elif isinstance(node, ast.Import | ast.ImportFrom) or _names_bound(node) & kept:
-            parts.append(_text(node, lines))
+            body.append(node)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            parts.append(f"def {node.name}(*_args, **_kwargs):\n    masked({node.name!r})")
-    return "\n".join([*parts, ""])
-
-
-def _text(node: ast.stmt, lines: list[str]) -> str:
-    """Return the lines of a statement at the top of a module."""
-    first = min(part.lineno for part in (node, *getattr(node, "decorator_list", ())))
-    return "\n".join(lines[first - 1 : node.end_lineno])
+            stub = f"def {node.name}(*_args, **_kwargs):\n    masked({node.name!r})"
+            body += ast.parse(stub).body
+    # The import from __future__ stays first.
+    body.sort(key=lambda node: getattr(node, "module", "") != "__future__")
+    return ast.unparse(ast.fix_missing_locations(ast.Module(body, [])))
 
 
 def _names_bound(node: ast.stmt) -> set[str]:
