@@ -100,6 +100,19 @@ def alone(monkeypatch) -> None:
     monkeypatch.setattr(_RemoteFunction, "call_many", lambda *_, **__: [])
 
 
+def questions(monkeypatch) -> list[str]:
+    """Return a list that fills with what sessions are asked for."""
+    asked: list[str] = []
+    ask = Session.ask
+
+    def noted(self, request, *rest):
+        asked.append(request["do"])
+        return ask(self, request, *rest)
+
+    monkeypatch.setattr(Session, "ask", noted)
+    return asked
+
+
 @pytest.mark.parametrize("seed", [None, "a seed"])
 @pytest.mark.parametrize("body", BODIES)
 def test_together_and_alone_give_the_same(sandbox, monkeypatch, body, seed):
@@ -125,14 +138,7 @@ def test_changed_arguments_are_seen(sandbox, monkeypatch, name, body):
 
 
 def test_right_answers_take_one_message(sandbox, monkeypatch):
-    asked = []
-    ask = Session.ask
-
-    def counted(self, request, *rest):
-        asked.append(request["do"])
-        return ask(self, request, *rest)
-
-    monkeypatch.setattr(Session, "ask", counted)
+    asked = questions(monkeypatch)
     judged(sandbox, cell("return angle", name="angles", arguments="angle, *_"), None, "angles")
     # It is judged twice.
     assert asked.count("calls") == 2
@@ -167,14 +173,7 @@ def test_a_call_that_is_not_written_is_the_last_of_those_together(sandbox):
 
 
 def test_a_task_that_is_not_written_takes_one_question_of_each_kind(sandbox, monkeypatch):
-    asked = []
-    ask = Session.ask
-
-    def counted(self, request, *rest):
-        asked.append(request["do"])
-        return ask(self, request, *rest)
-
-    monkeypatch.setattr(Session, "ask", counted)
+    asked = questions(monkeypatch)
     judged(sandbox, cell(BODIES["not written"]), None)
     # It is judged twice, and what it calls is known until another cell runs.
     assert sorted(asked) == ["calls", "calls", "get", "get", "names"]

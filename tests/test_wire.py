@@ -12,6 +12,7 @@ import json
 import math
 import os
 import resource
+import select
 import socket
 import struct
 import threading
@@ -712,6 +713,18 @@ def test_the_time_that_a_process_sets_for_all_sockets_is_not_for_these(pair):
         socket.setdefaulttimeout(None)
     assert again.socket.gettimeout() is None
     again.close()
+
+
+def test_what_is_there_after_the_time_is_late(pair):
+    """However fast a side sends or reads on, it gets no more time."""
+    ours, theirs = pair
+    theirs.sendall(framed(MESSAGE, b"abcde"))
+    channel = Channel(ours)
+    with pytest.raises(Late):
+        channel.receive(seconds=-1.0)
+    assert not channel._waited(select.POLLOUT, time.monotonic() - 1)
+    assert channel._waited(select.POLLOUT, time.monotonic() + 1)
+    assert channel.receive(seconds=5.0)[0] == MESSAGE
 
 
 def test_a_side_that_dribbles_gets_no_more_time(pair):

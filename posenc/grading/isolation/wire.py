@@ -424,10 +424,12 @@ class Channel:
     def _exactly(self, count: int, until: float | None, ahead: int = PIECE) -> bytearray:
         # Its pages are taken as they are filled, whatever was announced.
         while len(self._rest) < count:
+            if until is not None and monotonic() >= until:
+                raise Late
             most = max(ahead, min(count - len(self._rest), 16 * PIECE))
             try:
                 # Mostly it is there already.
-                got = self.socket.recv(most, socket.MSG_DONTWAIT if until else 0)
+                got = self.socket.recv(most, 0 if until is None else socket.MSG_DONTWAIT)
             except BlockingIOError:
                 if not self._waited(select.POLLIN, until):
                     raise Late from None
@@ -440,10 +442,10 @@ class Channel:
         return data
 
     def _waited(self, event: int, until: float) -> bool:
-        """Wait until it can be read or written to, and return whether it can."""
-        poll = select.poll()
+        """Wait until it can be read or written to, and return whether it could in time."""
+        poll, left = select.poll(), until - monotonic()
         poll.register(self.socket, event)
-        return bool(poll.poll(max(until - monotonic(), 0.0) * 1000))
+        return left > 0 and bool(poll.poll(left * 1000))
 
     def close(self) -> None:
         """Close the socket."""
