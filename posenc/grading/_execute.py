@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from typing import Any
 
@@ -18,11 +19,14 @@ STOPPED = {"CellStopped", "CellTimeoutError"}
 class ToTheEnd(NotebookClient):
     """Goes on in a new kernel where a cell ends or blocks the old one."""
 
-    def execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
+    async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
         """Execute one cell, and see to it that there is a kernel for the next."""
         try:
-            return super().execute_cell(cell, cell_index, **options)
+            return await super().async_execute_cell(cell, cell_index, **options)
         except DeadKernelError:
+            # nbclient takes any end of the wait for the end of the kernel.
+            if asyncio.current_task().cancelling():
+                raise asyncio.CancelledError from None
             what = "ended Python: it may have run out of memory or crashed in compiled code"
         except CellTimeoutError:
             what = f"ran longer than {self.timeout} seconds and could not be interrupted"
@@ -32,30 +36,32 @@ class ToTheEnd(NotebookClient):
                 "error", ename="CellStopped", evalue=message, traceback=[f"CellStopped: {message}"]
             )
         ]
-        self._start_again(cell_index)
+        await self._start_again(cell_index)
         return cell
 
-    def _start_again(self, end: int) -> None:
+    async def _start_again(self, end: int) -> None:
         """Start a new kernel and bring it to where the old one was before cell ``end``."""
-        self._new_kernel()
+        await self._new_kernel()
         cells = self.nb.cells
         for index in range(end):
             if not _defines(cells[index]):
                 continue
             executed = cells[index]
             try:
-                super().execute_cell(copy.deepcopy(executed), index, store_history=False)
+                await super().async_execute_cell(
+                    copy.deepcopy(executed), index, store_history=False
+                )
             except (DeadKernelError, CellTimeoutError):
-                self._new_kernel()
+                await self._new_kernel()
                 break
             finally:
                 cells[index] = executed
 
-    def _new_kernel(self) -> None:
-        self._cleanup_kernel()
+    async def _new_kernel(self) -> None:
+        await self._async_cleanup_kernel()
         self.create_kernel_manager()
-        self.start_new_kernel()
-        self.start_new_kernel_client()
+        await self.async_start_new_kernel()
+        await self.async_start_new_kernel_client()
 
 
 def _defines(cell: Any) -> bool:

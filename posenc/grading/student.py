@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import copy
 import importlib.util
 import os
@@ -274,7 +275,9 @@ def check(
     faults = [f"the file {note}: save it in JupyterLab before you hand it in" for note in odd]
     faults += _faults(path, notebook.cells, handed)
     faults += _questions(cells)
-    outcomes, stopped = _run(cells, handed, path.resolve().parent, seed, timeout, progress)
+    outcomes, stopped = asyncio.run(
+        _run(cells, handed, path.resolve().parent, seed, timeout, progress)
+    )
     faults += [f"{_cell_name(index, cells[index])} {what}" for index, what in stopped.items()]
     faults += [
         f"where the graded cell of `{task}` runs, `check` or `grade` is not the course's: run the "
@@ -442,7 +445,7 @@ def _as_graded(cells: list[Any], handed: Handed) -> list[Any]:
     return built.notebook.cells
 
 
-def _run(
+async def _run(
     cells: list[Any],
     handed: Handed,
     folder: Path,
@@ -466,7 +469,7 @@ def _run(
     outcomes: dict[str, Outcome] = {}
     stopped = {}
     notebook = nbformat.v4.new_notebook(cells=cells)
-    with _Kernel(notebook, folder, seed, timeout) as kernel:
+    async with _Kernel(notebook, folder, seed, timeout) as kernel:
         for index in range(len(cells)):
             part = _grade_id(cells[index])
             graded = part.startswith("grade-")
@@ -474,7 +477,7 @@ def _run(
                 task = part.removeprefix("grade-")
                 progress(f"{len(outcomes) + 1} of {len(handed.tasks)}: {task}")
             kernel.timeout = max(timeout, GRADED_SECONDS) if graded else timeout
-            kernel.execute_cell(cells[index], index, store_history=True)
+            await kernel.async_execute_cell(cells[index], index, store_history=True)
             cell = cells[index]
             if graded:
                 outcomes[task] = _outcome(cell)
@@ -544,27 +547,22 @@ class _Kernel(ToTheEnd):
             shutdown_kernel="immediate",
         )
 
-    def __enter__(self) -> _Kernel:
+    async def __aenter__(self) -> _Kernel:
         # pyzmq says on Windows how it gets by with its event loop, which is of no use to anybody.
         warnings.filterwarnings("ignore", "Proactor event loop", RuntimeWarning)
         self.create_kernel_manager()
         try:
-            self.start_new_kernel()
-            self.start_new_kernel_client()
+            await self.async_start_new_kernel()
+            await self.async_start_new_kernel_client()
         except BaseException:
-            self.__exit__()
+            await self.__aexit__()
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
         try:
             if self.km is not None:
-                self._cleanup_kernel()
-        except Exception:
-            # Ctrl-C while it starts leaves a manager behind that can't stop it.
-            process = getattr(self.km.provisioner, "process", None)
-            if process is not None:
-                process.kill()
+                await self._async_cleanup_kernel()
         finally:
             self._home.cleanup()
 
@@ -573,11 +571,11 @@ class _Kernel(ToTheEnd):
         self.km = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=_ThisPython())
         return self.km
 
-    def start_new_kernel(self, **options: Any) -> None:
+    async def async_start_new_kernel(self, **options: Any) -> None:
         """Start it with the environment that grading has."""
         # What the kernel itself says is no news of the notebook.
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        super().start_new_kernel(env=self._environment, **quiet, **options)
+        await super().async_start_new_kernel(env=self._environment, **quiet, **options)
 
     def on_cell_executed(self, *, cell: Any, cell_index: int, execute_reply: Any) -> None:
         """Note a time-out in the cell, as nbgrader does."""
