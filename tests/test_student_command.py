@@ -1,5 +1,6 @@
 """`posenc check` and `posenc reset`, on notebooks as students leave them."""
 
+import asyncio
 import copy
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -519,6 +521,17 @@ def test_a_cell_that_never_ends_or_ends_python_costs_its_own_task_alone(tmp_path
     assert said[FOURTH] == (0, EXERCISES[FOURTH].points, "too slow")
     # Those after them run, even where they need what is lost.
     assert all(said[task][2] in ("", "crash") for task in TASKS[4:])
+
+
+def test_it_can_be_called_where_an_event_loop_runs(tmp_path):
+    path = save(given(), tmp_path)
+
+    async def called():
+        return student.check(path)
+
+    # Not in this thread, where a test with a browser has left its loop.
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(asyncio.run, called()).result() == student.check(path)
 
 
 # Ctrl-C while the kernel starts once left it behind, or made the command wait for ever.

@@ -13,14 +13,15 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property, partial
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nbformat
 from jupyter_client import AsyncKernelManager
@@ -33,6 +34,7 @@ from posenc.grading._check import SEED_VARIABLE
 from posenc.grading._execute import ToTheEnd
 from posenc.grading.assignments import CELL_SECONDS, SETUP, CourseError
 
+T = TypeVar("T")
 NOTEBOOKS = "notebooks"
 # A graded cell stops an endless function by itself, at worst after 100.
 GRADED_SECONDS = 120
@@ -275,9 +277,7 @@ def check(
     faults = [f"the file {note}: save it in JupyterLab before you hand it in" for note in odd]
     faults += _faults(path, notebook.cells, handed)
     faults += _questions(cells)
-    outcomes, stopped = asyncio.run(
-        _run(cells, handed, path.resolve().parent, seed, timeout, progress)
-    )
+    outcomes, stopped = _finish(_run(cells, handed, path.resolve().parent, seed, timeout, progress))
     faults += [f"{_cell_name(index, cells[index])} {what}" for index, what in stopped.items()]
     faults += [
         f"where the graded cell of `{task}` runs, `check` or `grade` is not the course's: run the "
@@ -443,6 +443,17 @@ def _as_graded(cells: list[Any], handed: Handed) -> list[Any]:
         if origin is not None and "tags" in cells[origin].metadata:
             cell.metadata["tags"] = cells[origin].metadata["tags"]
     return built.notebook.cells
+
+
+def _finish(running: Coroutine[Any, Any, T]) -> T:
+    """Return its result, from within a running event loop too, such as a notebook's."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        # Ctrl-C cancels it where it waits, so that nothing is left half made.
+        return asyncio.run(running)
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(asyncio.run, running).result()
 
 
 async def _run(
