@@ -537,10 +537,18 @@ def test_it_can_be_called_where_an_event_loop_runs(tmp_path):
 # Ctrl-C while the kernel starts once left it behind, or made the command wait for ever.
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal to a group of processes")
-@pytest.mark.parametrize("after", [0, 0.002, 0.01, 0.05, 0.3, 0.8, "running"])
+@pytest.mark.parametrize("after", [0, 0.002, 0.01, 0.05, 0.3, 0.8, "running", "again"])
 def test_ctrl_c_stops_at_once_and_leaves_no_kernel(tmp_path, after):
     notebook = given()
-    add(notebook, "import os\nopen('pid', 'w').write(str(os.getpid()))\nwhile True: pass", FIRST)
+    if after == "again":
+        # Its second run is the one that brings a new kernel to where the first one ended.
+        once = "import os\nif os.path.exists('once'):\n"
+        loop = "    open('pid', 'w').write(str(os.getpid()))\n    while True: pass\n"
+        add(notebook, f"{once}{loop}open('once', 'w').close()", FIRST)
+        add(notebook, "os._exit(1)", SECOND)
+    else:
+        loop = "import os\nopen('pid', 'w').write(str(os.getpid()))\nwhile True: pass"
+        add(notebook, loop, FIRST)
     path = save(notebook, tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-m", "posenc.grading.cli", "check", path],
@@ -551,7 +559,7 @@ def test_ctrl_c_stops_at_once_and_leaves_no_kernel(tmp_path, after):
     )
     pid = tmp_path / "pid"
     deadline = time.monotonic() + 60
-    if after == "running":
+    if after in ("running", "again"):
         while not (pid.is_file() and pid.read_text("utf-8")):
             assert time.monotonic() < deadline
             time.sleep(0.1)

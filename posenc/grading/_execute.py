@@ -22,11 +22,8 @@ class ToTheEnd(NotebookClient):
     async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
         """Execute one cell, and see to it that there is a kernel for the next."""
         try:
-            return await super().async_execute_cell(cell, cell_index, **options)
+            return await self._execute(cell, cell_index, **options)
         except DeadKernelError:
-            # nbclient takes any end of the wait for the end of the kernel.
-            if asyncio.current_task().cancelling():
-                raise asyncio.CancelledError from None
             what = "ended Python: it may have run out of memory or crashed in compiled code"
         except CellTimeoutError:
             what = f"ran longer than {self.timeout} seconds and could not be interrupted"
@@ -39,6 +36,15 @@ class ToTheEnd(NotebookClient):
         await self._start_again(cell_index)
         return cell
 
+    async def _execute(self, cell: Any, cell_index: int, **options: Any) -> Any:
+        try:
+            return await super().async_execute_cell(cell, cell_index, **options)
+        except DeadKernelError:
+            # nbclient takes any end of the wait for the end of the kernel.
+            if asyncio.current_task().cancelling():
+                raise asyncio.CancelledError from None
+            raise
+
     async def _start_again(self, end: int) -> None:
         """Start a new kernel and bring it to where the old one was before cell ``end``."""
         await self._new_kernel()
@@ -48,9 +54,7 @@ class ToTheEnd(NotebookClient):
                 continue
             executed = cells[index]
             try:
-                await super().async_execute_cell(
-                    copy.deepcopy(executed), index, store_history=False
-                )
+                await self._execute(copy.deepcopy(executed), index, store_history=False)
             except (DeadKernelError, CellTimeoutError):
                 await self._new_kernel()
                 break
