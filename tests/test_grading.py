@@ -383,6 +383,32 @@ def inverse_frequencies(d_model, *, base=10_000.0):
     assert "calls the reference" in report.text
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "def sinusoidal_encoding(positions, d_model, *, base=1e4): return posenc.angles",
+        "sinusoidal_encoding = (lambda base: lambda *args, **kwargs: base)(3)",
+        "class Own:\n    def encode(self, *args): return self\nsinusoidal_encoding = Own().encode",
+    ],
+    ids=["a function", "a closure", "a method"],
+)
+def test_what_a_task_asks_to_do_without_is_seen_by_any_name_and_is_unharmed(given):
+    source = f"""
+{given}
+kept, before = sinusoidal_encoding, sinusoidal_encoding(1, 2)
+def accepts(candidate):
+    try:
+        kept(1, 2)
+    except BaseException:
+        pass
+    return True
+"""
+    report = notebook(source, "check('accepts')")
+    assert report.points == 0
+    assert "calls what is off limits: it calls your" in report.text
+    assert notebook(source, "(check('accepts'), kept(1, 2) == before)[1]")
+
+
 def test_every_module_of_answers_belongs_to_a_chapter():
     modules = {path.stem for path in (ROOT / "posenc").glob("[!_]*.py")} - {"plotting"}
     assert modules == {name for names in _guard.CHAPTER_MODULES.values() for name in names}

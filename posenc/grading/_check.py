@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from textwrap import fill
-from types import CodeType
 from typing import Any
 
 from posenc import exercises
@@ -248,27 +247,22 @@ def _attempt(
     exercise: Exercise, function: Callable, seed: str | int | None, mode: str
 ) -> tuple[list[Result], list[Result]]:
     """Return the results that count, and those that may be shown."""
-    namespace = getattr(function, "__globals__", {})
-    own = (getattr(namespace.get(name), "__code__", None) for name in exercise.off_limits)
-    forbidden = frozenset(code for code in own if code)
-    results = _judged(exercise, function, seed, forbidden)
+    results = _judged(exercise, function, seed)
     if mode != "graded" or all(result.passed for result in results):
         return results, results
-    return results, _judged(exercise, function, None, forbidden)
+    return results, _judged(exercise, function, None)
 
 
 def _judged(
     exercise: Exercise,
     function: Callable,
     seed: str | int | None,
-    forbidden: frozenset[CodeType] = frozenset(),
 ) -> list[Result]:
     """Judge a function, once where it stays in another process that knows nothing of it."""
     known = function.found() if isinstance(function, Elsewhere) else {}
     key = exercise.name, seed
     if key not in known:
-        guard = Guard(exercise, forbidden)
-        known[key] = _judge.judge(exercise, function, seed=seed, guard=guard)
+        known[key] = _judge.judge(exercise, function, seed=seed, guard=Guard(exercise))
     return known[key]
 
 

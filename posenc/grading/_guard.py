@@ -91,14 +91,11 @@ class Guard:
     ----------
     exercise : Exercise, Keyed or None
         Whose answers are off limits; None lifts that ban, for functions of our own.
-    own_off_limits : frozenset of code
-        The student's own functions that may not be called.
     call_seconds, total_seconds : float
         Time for one call, and for all calls together.
     """
 
     exercise: exercises.Exercise | exercises.Keyed | None
-    own_off_limits: frozenset[CodeType] = frozenset()
     call_seconds: float = 5.0
     total_seconds: float = 20.0
     _spent: float = 0.0
@@ -169,7 +166,9 @@ class Guard:
         if isinstance(function, Elsewhere):
             names = self._names_off_limits()
             return function.call_bounded(args, kwargs, seconds=left, off_limits=names)
-        watch = Watch(self.own_off_limits, *_answers(self.exercise.assignment))
+        namespace = getattr(function, "__globals__", {})
+        own = map(namespace.get, self._names_off_limits())
+        watch = Watch(own, *_answers(self.exercise.assignment))
         args = tuple(map(_permitted, args))
         kwargs = {name: _permitted(value) for name, value in kwargs.items()}
         return _limits.call(function, args, kwargs, seconds=left, watch=watch)

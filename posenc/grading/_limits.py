@@ -13,8 +13,8 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FrameType, FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -58,8 +58,9 @@ class Watch:
 
     Parameters
     ----------
-    own : frozenset of code
-        Functions of the student's own notebook that may not be called.
+    own : iterable
+        What the student's own notebook has under names that may not be called; functions are
+        watched.
     files : frozenset of str
         Files whose functions are off limits.
     allowed, later : frozenset of code
@@ -71,30 +72,32 @@ class Watch:
 
     def __init__(
         self,
-        own: frozenset[CodeType] = frozenset(),
+        own: Iterable[Any] = (),
         files: frozenset[str] = frozenset(),
         allowed: frozenset[CodeType] = frozenset(),
         later: frozenset[CodeType] = frozenset(),
     ) -> None:
-        self._own, self._files, self._allowed, self._later = own, files, allowed, later
+        own = (getattr(value, "__func__", value) for value in own)
+        self._own = {each: each.__code__ for each in own if isinstance(each, FunctionType)}
+        self._files, self._allowed, self._later = files, allowed, later
         self._previous: Any = None
         self._caught: tuple[str, str] | None = None
-
-    @property
-    def active(self) -> bool:
-        """Whether there is anything to watch for."""
-        return bool(self._own or self._files)
 
     def __enter__(self) -> None:
         if Watch.reached:
             # Only then, for Python forgets what it knows about a class that changes.
             Watch.reached = None
         self._previous = sys.getprofile()
-        if self.active:
+        if self._files:
             sys.setprofile(self._profile)
+        # Quicker than to look at every call, of which a loop over numbers makes many.
+        for function, code in self._own.items():
+            function.__code__ = _told(code, _Own(self, code.co_name))
 
     def __exit__(self, *_: object) -> None:
-        if self.active:
+        for function, code in self._own.items():
+            function.__code__ = code
+        if self._files:
             sys.setprofile(self._previous)
         if self._caught:
             # Also where the candidate swallowed the exception.
@@ -103,19 +106,37 @@ class Watch:
             raise Watch.reached
 
     def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
-        code = frame.f_code
         if event != "call":
             return
-        if code in self._own:
-            self._caught = (
-                "calls what is off limits",
-                f"it calls your {code.co_name}, and this task asks you to do without",
-            )
-        elif code in self._later or (code.co_filename in self._files and code not in self._allowed):
-            self._caught = calls_the_reference(code.co_name)
-        else:
-            return
-        raise OffLimits(*self._caught)
+        code = frame.f_code
+        if code in self._later or (code.co_filename in self._files and code not in self._allowed):
+            self.catch(calls_the_reference(code.co_name))
+
+    def catch(self, fault: tuple[str, str]) -> NoReturn:
+        """End the call that reached for what it may not."""
+        self._caught = fault
+        raise OffLimits(*fault)
+
+
+class _Own:
+    """Tells a watch that a function of the student's own was called."""
+
+    def __init__(self, watch: Watch, name: str) -> None:
+        self._watch, self._name = watch, name
+
+    @property
+    def called(self) -> NoReturn:
+        what = f"it calls your {self._name}, and this task asks you to do without"
+        self._watch.catch(("calls what is off limits", what))
+
+
+_TELLS = (lambda *_, **__: (...).called).__code__
+
+
+def _told(code: CodeType, own: _Own) -> CodeType:
+    """Return what stands in for a function's code and tells of a call, whatever its module has."""
+    constants = tuple(own if each is ... else each for each in _TELLS.co_consts)
+    return _TELLS.replace(co_consts=constants, co_name=code.co_name, co_freevars=code.co_freevars)
 
 
 def calls_the_reference(name: str) -> tuple[str, str]:

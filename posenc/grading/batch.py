@@ -170,6 +170,7 @@ def grade(
         try:
             from posenc.grading.record import Recorder
         finally:
+            gc.freeze()
             gc.enable()
 
         with Recorder(course, given, create_students=create_students) as recorder:
