@@ -1007,6 +1007,21 @@ def test_where_namespaces_are_forbidden_one_sentence_says_so(tmp_path, monkeypat
     assert "\n" not in str(caught.value)
 
 
+@shut_in
+def test_where_no_submission_can_be_shut_in_one_sentence_says_why(tmp_path, monkeypatch):
+    fake = tmp_path / "bwrap"
+    fake.write_text(
+        "#!/bin/sh\n"
+        'for word; do [ "$word" = --dev ] && word=--tmpfs; set -- "$@" "$word"; shift; done\n'
+        f'exec {sandboxes.shutil.which("bwrap")} "$@"\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(RuntimeError, match=r"can be shut in by itself: .*'/dev/shm'") as caught:
+        Sandbox("00-start").wait()
+    assert "\n" not in str(caught.value)
+
+
 def test_without_bubblewrap_a_plain_process_is_used(monkeypatch):
     monkeypatch.setattr(sandboxes.shutil, "which", lambda name: None)
     with Sandbox("00-start") as sandbox, Session(sandbox) as session:

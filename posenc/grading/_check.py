@@ -157,6 +157,15 @@ def grade_in(
     raise AssertionError("\n" + "\n".join(fill(line, 80) for line in report.lines)) from None
 
 
+def prepare(assignment: str) -> None:
+    """Find out what :func:`grade` and :func:`check` need for each answer to an assignment."""
+    seed = os.environ.get(SEED_VARIABLE) or PRACTICE_SEED
+    for exercise in exercises.for_assignment(assignment):
+        if isinstance(exercise, Exercise):
+            _judge.prepare(exercise, seed=seed)
+            _judge.prepare(exercise)
+
+
 def _resolve(
     function_or_name: str | Callable, namespace: Mapping[str, Any]
 ) -> tuple[Exercise | Keyed, Callable, tuple[str, str] | None]:

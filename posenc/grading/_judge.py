@@ -84,6 +84,18 @@ def judge(
     ]
 
 
+def prepare(exercise: Exercise, *, seed: str | int | None = None) -> None:
+    """Find out what every judgement needs, before processes are forked that each would have to."""
+    known = _known(exercise, seed)
+    for criterion, cases in zip(exercise.criteria, known.drawn, strict=True):
+        if criterion.kind in ("value", "share"):
+            for case in cases:
+                known.expected(case)
+    with random_state_kept():
+        for wrong in _wrong_results(exercise.name, seed).values():
+            wrong.begin()
+
+
 def draw_cases(exercise: Exercise, seed: str | int | None) -> list[Sequence[Case]]:
     """Return the cases of each criterion: the visible ones, or those that a seed draws."""
     if seed is None:
@@ -200,6 +212,10 @@ class _WrongResults:
     def __getitem__(self, at: int) -> Result:
         cases = _known(self._exercise, self._seed).drawn[at]
         return _result(self._exercise.criteria[at], cases, list(self._cases(at)))
+
+    def begin(self) -> None:
+        """Find what any candidate is compared with first."""
+        next(self._cases(0), None)
 
     def fails(self, at: int, *, so_far: bool = False) -> bool:
         """Return whether it fails a criterion, or is known to by what was found so far."""

@@ -23,7 +23,7 @@ import nbformat
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution
 
 import posenc
-from posenc.grading import rebuild, run
+from posenc.grading import _check, rebuild, run
 from posenc.grading.assignments import CELL_SECONDS, SOLUTION_MARK, CourseError
 from posenc.grading.isolation.sandbox import Sandbox
 from posenc.grading.isolation.wire import Gone
@@ -277,10 +277,14 @@ def judging(
     workers: list[_Worker] = []
     with contextlib.closing(sandbox):
         _validate(assigned)
+        number = max(1, min(count, len(jobs)))
+        if number > 1:
+            # What fails here fails in a submission too, whose result says so.
+            with contextlib.suppress(Exception):
+                _check.prepare(assigned.name)
         # Of the objects that there are by now, none is looked at again for what can be freed.
         gc.freeze()
         try:
-            number = max(1, min(count, len(jobs)))
             workers += [_Worker(assigned, sandbox) for _ in range(number)]
             todo = [*list(enumerate(jobs))[::-1], (TRIAL, None)]
             # While one process tries the model solution, the others begin.

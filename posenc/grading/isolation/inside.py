@@ -58,7 +58,8 @@ NO_SETUID_NO_DEVICES = 2 | 4
 # Of mounts, of shared memory, of processes, and of what is left of a network.
 NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x20000000 | 0x40000000
 NEW_USER = 0x10000000
-KEYCTL = 219 if os.uname().machine == "aarch64" else 250
+# Numbers of calls of the system that Python does not have; most systems but this one share theirs.
+KEYCTL, CLONE = (250, 56) if os.uname().machine == "x86_64" else (219, 220)
 # Of all that a cell displays.
 DISPLAYS = 100
 DISPLAY_BYTES = 4 << 20
@@ -71,6 +72,8 @@ DATA = (list, tuple, dict, set, frozenset, range, *ITERATORS, *SEQUENCES)
 # A cell has to leave so much memory to those after it.
 ROOM = 256 << 20
 libc = ctypes.CDLL(None, use_errno=True)
+system_call = ctypes.PyDLL(None, use_errno=True).syscall
+system_call.restype = ctypes.c_long
 
 
 def main() -> None:
@@ -82,6 +85,8 @@ def main() -> None:
         builtins.input = _no_input
         gc.collect()
         gc.freeze()
+        if settings["namespaces"]:
+            _try_copy(settings)
         control.send({"ready": True})
         _serve([control], settings, notebook)
     finally:
@@ -172,7 +177,7 @@ def _serve(controls: list[Channel], settings: dict[str, Any], notebook: _Noteboo
             settings["user"] = settings["user"] and settings["user"] + 1
             if request.get("rich"):
                 rich = _forwarded(rich, files, settings, notebook, channels)
-            elif os.fork() == 0:
+            elif _fork_apart(namespaces=settings["namespaces"]) == 0:
                 _leave(channels, rich)
                 settings["user"] = request.get("user", settings["user"])
                 try:
@@ -230,18 +235,46 @@ def _forwarded(
     raise Gone("no process for IPython starts")
 
 
+def _try_copy(settings: dict[str, Any]) -> None:
+    """End with a sentence where the system lets no copy be shut in."""
+    child = _fork_apart(namespaces=True)
+    if child == 0:
+        try:
+            _own_files(settings["home"])
+            _give_up_rights(settings["user"])
+            os._exit(0)
+        except OSError as error:
+            print(f"no submission can be shut in by itself: {error}", file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)
+    if child < 0 or os.waitpid(child, 0)[1]:
+        sys.exit(1)
+
+
+def _fork_apart(*, namespaces: bool) -> int:
+    """Fork; the child is the first process of new namespaces, if there are to be any.
+
+    By ``unshare``, only a child of the child would be, and forks are what a copy costs.
+    """
+    if not namespaces:
+        return os.fork()
+    python = ctypes.pythonapi
+    python.PyOS_BeforeFork()
+    child = system_call(CLONE, NEW_NAMESPACES | signal.SIGCHLD, 0, 0, 0, 0)
+    if child == 0:
+        python.PyOS_AfterFork_Child()
+        return 0
+    number = ctypes.get_errno()
+    python.PyOS_AfterFork_Parent()
+    if child < 0:
+        # Whoever asked for a copy sees its files closed.
+        why = os.strerror(number)
+        print(f"no submission gets namespaces of its own: {why}", file=sys.stderr, flush=True)
+    return child
+
+
 def _copy(talk: int, life: int, settings: dict[str, Any], notebook: _Notebook) -> None:
     """Shut this process in, and run a submission's session in a child of it."""
-    if settings["namespaces"]:
-        _die_with_parent()
-        # Not in the process that is ready: only root could bring that back to where it was.
-        _checked(libc.unshare(NEW_NAMESPACES))
-    child = os.fork()
-    if child:
-        os.close(talk)
-        os.close(life)
-        os.waitpid(child, 0)
-        os._exit(0)
     # Without namespaces it has to outlive its parent, to end what is left of the submission.
     if settings["namespaces"]:
         _die_with_parent()
@@ -346,10 +379,10 @@ def _prctl(option: int, value: int) -> None:
         libc.prctl(option, value, 0, 0, 0)
 
 
-def _checked(result: int) -> None:
+def _checked(result: int, what: str | None = None) -> None:
     if result:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        raise OSError(number, os.strerror(number), what)
 
 
 def _own_files(home: str) -> None:
@@ -358,9 +391,9 @@ def _own_files(home: str) -> None:
     def mount(kind: str, target: str, flags: int, options: str | None = None) -> None:
         data = options.encode() if options else None
         name = kind.encode()
-        _checked(libc.mount(name, target.encode(), name, flags, data))
+        _checked(libc.mount(name, target.encode(), name, flags, data), target)
 
-    _checked(libc.mount(None, b"/", None, MOUNT_PRIVATE, None))
+    _checked(libc.mount(None, b"/", None, MOUNT_PRIVATE, None), "/")
     mount("tmpfs", home, NO_SETUID_NO_DEVICES, "size=64m,nr_inodes=4096,mode=777")
     mount("tmpfs", "/dev/shm", NO_SETUID_NO_DEVICES, "size=16m,nr_inodes=256,mode=777")
     # Terminals are shared by all who see them.
@@ -368,7 +401,7 @@ def _own_files(home: str) -> None:
     mount("proc", "/proc", NO_SETUID_NO_DEVICES | 8)
     # An environment may lie there, which stays readable only.
     if not any(Path("/tmp").iterdir()):
-        _checked(libc.mount(home.encode(), b"/tmp", None, 4096, None))
+        _checked(libc.mount(home.encode(), b"/tmp", None, 4096, None), "/tmp")
 
 
 def _give_up_rights(user: int | None) -> None:
