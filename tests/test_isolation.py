@@ -402,6 +402,55 @@ def test_what_a_cell_takes_is_bounded(sandbox, hog):
         assert passes(session)
 
 
+MANY = """
+import os, time
+held = bytearray(os.urandom(1 << 20)) * 100
+children = []
+for _ in range(12):
+    child = os.fork()
+    if child == 0:
+        own = bytearray(os.urandom(1 << 20)) * {megabytes}
+        time.sleep(3)
+        os._exit(0)
+    children.append(child)
+print(sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+"""
+
+
+@shut_in
+def test_the_memory_of_all_processes_together_is_bounded(monkeypatch):
+    monkeypatch.setattr(sandboxes, "MEMORY", 700 << 20)
+    with Sandbox("03-rotation") as sandbox, Session(sandbox) as session:
+        # What they share counts once: twelve that look like 1.9 GB take 0.8 GB less.
+        assert session.cell(MANY.format(megabytes=10), 20.0).printed == f"{[0] * 12}\n"
+        ended = ast.literal_eval(session.cell(MANY.format(megabytes=100), 20.0).printed)
+        assert set(ended) == {0, -9}
+        assert 4 <= ended.count(-9) <= 10
+        assert passes(session)
+
+
+UNCOUNTED = """
+import ctypes, os, platform
+made = []
+try:
+    made.append(os.memfd_create("kept"))
+except OSError as error:
+    print(error.strerror)
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.shmget(0, 1 << 20, 0o1600), libc.msgget(0, 0o1600), made)
+if platform.machine() == "x86_64":
+    print(libc.syscall(0x40000000 + 319, b"kept", 0), os.strerror(ctypes.get_errno()))
+"""
+
+
+@shut_in
+def test_memory_that_belongs_to_no_process_is_not_given(sandbox):
+    with Session(sandbox) as session:
+        printed = session.cell(UNCOUNTED, 20.0).printed.splitlines()
+        assert printed[:2] == ["Function not implemented", "-1 -1 []"]
+        assert printed[2:] in ([], ["-1 Function not implemented"])
+
+
 RETURNS = {
     "100 MB": "np.zeros(13_000_000)",
     "too many bytes": "np.zeros(60_000_000)",

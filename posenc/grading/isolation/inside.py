@@ -69,6 +69,8 @@ CELL = "<cell>"
 PLAIN = (bool, int, float, complex, str)
 PLAIN_TEXT = 60
 DATA = (list, tuple, dict, set, frozenset, range, *ITERATORS, *SEQUENCES)
+# How often a submission's memory is looked at, in seconds.
+LOOK = 0.2
 # A cell has to leave so much memory to those after it.
 ROOM = 256 << 20
 libc = ctypes.CDLL(None, use_errno=True)
@@ -314,7 +316,10 @@ def _copy(talk: int, life: int, settings: dict[str, Any], notebook: _Notebook) -
         _session(Channel(socket.socket(fileno=talk)), notebook, sweep=settings["namespaces"])
         os._exit(0)
     os.close(talk)
-    _keep(socket.socket(fileno=life), None if settings["namespaces"] else folder)
+    if settings["namespaces"]:
+        _keep(socket.socket(fileno=life), memory=settings["memory"])
+    else:
+        _keep(socket.socket(fileno=life), folder=folder)
 
 
 def _limit(kind: int, value: int) -> None:
@@ -324,14 +329,18 @@ def _limit(kind: int, value: int) -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def _keep(life: socket.socket, folder: str | None) -> None:
-    """Wait until the judge has done with this submission; whatever is left of it ends then."""
+def _keep(life: socket.socket, *, memory: int = 0, folder: str | None = None) -> None:
+    """Wait until the judge has done with this submission; whatever is left of it ends then.
+
+    With a limit for its memory, it is alone in a namespace; else it has a folder to be removed.
+    """
     # Whatever loses its parent becomes a child of this process; waited for, its time is counted.
     signal.signal(signal.SIGCHLD, lambda *_: _wait_for_ended())
     _wait_for_ended()
-    while not readable([life], 3600.0):
-        pass
-    if folder is None:
+    while not readable([life], LOOK if memory else 3600.0):
+        if memory:
+            _bound(memory)
+    if memory:
         # All that it sees is the student's. The system would end these too, without a count.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(-1, signal.SIGKILL)
@@ -350,6 +359,41 @@ def _keep(life: socket.socket, folder: str | None) -> None:
             time.sleep(0.01)
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
+
+
+def _bound(most: int) -> None:
+    """End processes where all together take too much memory: the youngest first.
+
+    What took it ends so, and the process with the cells before it mostly stays.
+    """
+    seen = {int(each.name) for each in os.scandir("/proc") if each.name.isdecimal()} - {os.getpid()}
+    # What they share counts for each, but is quick to find.
+    if sum(map(_resident, seen)) <= most:
+        return
+    sizes = {process: _own_memory(process) for process in seen}
+    while sum(sizes.values()) > most:
+        youngest = max(sizes)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(youngest, signal.SIGKILL)
+        del sizes[youngest]
+
+
+def _resident(process: int) -> int:
+    """Return the memory of a process in bytes."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * mmap.PAGESIZE
+    except (OSError, IndexError):
+        return 0
+
+
+def _own_memory(process: int) -> int:
+    """Return the same, of what several have only its part."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        # One that lets nobody look into it counts in full.
+        return _resident(process)
 
 
 def _wait_for_ended() -> None:
