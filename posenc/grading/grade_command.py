@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from nbgrader.coursedir import CourseDirectory
-from tqdm import tqdm
 from traitlets.config import PyFileConfigLoader
 from traitlets.config.loader import ConfigFileNotFound
 
@@ -247,17 +246,15 @@ def _run(
     raise CourseError(f"{what}, then run the same command again{done}")
 
 
-class _Bar(tqdm):
-    """A bar without a thread of its own: processes of a threaded program start slowly."""
-
-    monitor_interval = 0
-
-
 @contextlib.contextmanager
 def _progress(count: int, warn: Say) -> Iterator[Callable[[], object]]:
     """Show a bar with the time left on a terminal, and lines elsewhere."""
     if sys.stderr.isatty():
-        with _Bar(total=count, unit="notebook", dynamic_ncols=True, leave=False) as bar:
+        from tqdm import tqdm
+
+        # A bar without a thread of its own: processes of a threaded program start slowly.
+        tqdm.monitor_interval = 0
+        with tqdm(total=count, unit="notebook", dynamic_ncols=True, leave=False) as bar:
             yield bar.update
         return
     done, said = 0, monotonic()
