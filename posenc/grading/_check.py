@@ -262,11 +262,7 @@ def _attempt(
     return results, _judged(exercise, function, None)
 
 
-def _judged(
-    exercise: Exercise,
-    function: Callable,
-    seed: str | int | None,
-) -> list[Result]:
+def _judged(exercise: Exercise, function: Callable, seed: str | int | None) -> list[Result]:
     """Judge a function, once where it stays in another process that knows nothing of it."""
     known = function.found() if isinstance(function, Elsewhere) else {}
     key = exercise.name, seed
