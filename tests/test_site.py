@@ -348,8 +348,9 @@ def test_a_rule_that_was_left_out_changes_no_page(site, address, browser):
     assert len(small) < len(whole) / 2
     still = "*, ::before, ::after { transition: none !important; animation: none !important; }"
     page = browser.new_page()
-    for name in page_names(site):
-        page.goto(f"{address}/{name}", wait_until="networkidle")
+
+    def different():
+        """Return what looks different by the two sheets, at once."""
         looks = []
         for sheet in (small, whole):
             page.evaluate(SWAP, sheet + still)
@@ -361,8 +362,13 @@ def test_a_rule_that_was_left_out_changes_no_page(site, address, browser):
                 )
                 looks.append(page.evaluate(STYLES))
         assert looks[0] != looks[1]
-        different = [four for four in zip(*looks, strict=True) if four[:2] != four[2:]]
-        assert not different, f"{name}: {different[-1]}"
+        return [four for four in zip(*looks, strict=True) if four[:2] != four[2:]]
+
+    for name in page_names(site):
+        page.goto(f"{address}/{name}", wait_until="networkidle")
+        # The page may mark another heading as the current one meanwhile; a rule differs each time.
+        found = all(different() for _ in range(3)) and different()
+        assert not found, f"{name}: {found[-1]}"
     page.close()
 
 
