@@ -251,14 +251,14 @@ def compared(folder: Path, count: int, jobs: int, say: Say) -> dict:
             say(f"grading {name} by {what}")
             run = measured(words, where)
             rows[what] = {key: rows[what][key] + part * run[key] for key in rows[what]}
-    points = {where.name: totals(where) for where in (ours, stock)}
-    if points["ours"] != points["stock"] or len(points["ours"]) != count:
-        different = [
-            f"{name} ({points['ours'].get(name)}, not {points['stock'].get(name)})"
-            for name in sorted(points["ours"].keys() | points["stock"].keys())
-            if points["ours"].get(name) != points["stock"].get(name)
-        ]
-        raise SystemExit(f"the points differ: {', '.join(different)}")
+    points = [totals(where) for where in (ours, again, stock)]
+    different = [
+        f"{name} ({', '.join(str(each.get(name)) for each in points)})"
+        for name in sorted(set().union(*points))
+        if len({each.get(name) for each in points}) > 1
+    ]
+    if different or len(points[0]) != count:
+        raise SystemExit(f"the points differ (ours, ours again, nbgrader): {', '.join(different)}")
     return rows
 
 

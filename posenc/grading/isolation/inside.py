@@ -58,7 +58,7 @@ NO_SETUID_NO_DEVICES = 2 | 4
 # Of mounts, of shared memory, of processes, and of what is left of a network.
 NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x20000000 | 0x40000000
 NEW_USER = 0x10000000
-# Numbers of calls of the system that Python does not have; most systems but this one share theirs.
+# Calls of the system that Python does not have; x86-64 has numbers of its own, others share theirs.
 KEYCTL, CLONE = (250, 56) if os.uname().machine == "x86_64" else (219, 220)
 # Of all that a cell displays.
 DISPLAYS = 100
@@ -361,12 +361,17 @@ def _keep(life: socket.socket, *, memory: int = 0, folder: str | None = None) ->
     os._exit(0)
 
 
+def _seen() -> set[int]:
+    """Return the processes that this one sees."""
+    return {int(each.name) for each in os.scandir("/proc") if each.name.isdecimal()}
+
+
 def _bound(most: int) -> None:
     """End processes where all together take too much memory: the youngest first.
 
     What took it ends so, and the process with the cells before it mostly stays.
     """
-    seen = {int(each.name) for each in os.scandir("/proc") if each.name.isdecimal()} - {os.getpid()}
+    seen = _seen() - {os.getpid()}
     # What they share counts for each, but is quick to find.
     if sum(map(_resident, seen)) <= most:
         return
@@ -613,7 +618,7 @@ def _sweep(kept: set[int]) -> None:
         stopped: set[int] = set()
         # Again, for what was started meanwhile.
         for _ in range(100):
-            seen = {int(each.name) for each in os.scandir("/proc") if each.name.isdecimal()}
+            seen = _seen()
             new = seen - kept - stopped
             if not new:
                 break

@@ -272,7 +272,7 @@ def _written(library: dict[str, str]) -> str:
 def _shut_in(library: dict[str, str], files: list[int]) -> list[str]:
     """Return the words that start bubblewrap: an allowlist of what can be read, and no network.
 
-    The files of the package are added to ``files``: they are on no disk.
+    The files of the package, and the filter of calls, are added to ``files``: they are on no disk.
     """
     program = shutil.which("bwrap") or "bwrap"
     words = [program, "--unshare-all"]
@@ -310,21 +310,23 @@ def _shut_in(library: dict[str, str], files: list[int]) -> list[str]:
     for root in hidden:
         words += ["--remount-ro", str(root)]
     for name, text in library.items():
-        file = os.memfd_create(name)
-        os.write(file, text.encode())
-        os.lseek(file, 0, os.SEEK_SET)
-        files.append(file)
-        words += ["--perms", "0444", "--file", str(file), f"{COURSE}/{name}"]
+        files.append(_in_memory(name, text.encode()))
+        words += ["--perms", "0444", "--file", str(files[-1]), f"{COURSE}/{name}"]
     if os.uname().machine in UNCOUNTED:
-        file = os.memfd_create("filter")
-        os.write(file, _filter(*UNCOUNTED[os.uname().machine]))
-        os.lseek(file, 0, os.SEEK_SET)
-        files.append(file)
-        words += ["--seccomp", str(file)]
+        files.append(_in_memory("filter", _filter(*UNCOUNTED[os.uname().machine])))
+        words += ["--seccomp", str(files[-1])]
     # The caches of imports; what a submission writes lies in a folder of its own.
     words += ["--tmpfs", HOME, "--remount-ro", "/dev", "--remount-ro", "/"]
     words += ["--chdir", "/"]
     return words
+
+
+def _in_memory(name: str, content: bytes) -> int:
+    """Return an open file that is on no disk."""
+    file = os.memfd_create(name)
+    os.write(file, content)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _filter(machine: int, calls: tuple[int, ...]) -> bytes:
